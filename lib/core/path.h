@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * path: the path that rules look at.
+ *
+ * Model      Normalised: query and fragment cut off, %XX decoded once, ";params" of each segment dropped, "//" and dot
+ *            segments resolved, one trailing slash dropped ("/" stays). Raw: what was said up to the first "?" or "#",
+ *            unchanged. An absolute-form target ("http://host/path") loses scheme and authority in both.
+ *            Rules are matched on both; where they differ the stricter holds, so a client gains nothing by spelling.
+ * Ownership  The result lies in the arena, or is a view of the input where nothing had to change.
+ * Threads    Pure.
+ * Errors     none: any byte may come out (%00 too); "*" and an empty path stay as they are. With a full arena the result
+ *            is {NULL, 0} and the arena is overflown.
+ * Source     RFC 3986 5.2.4 (dot segments), 3.3 (parameters).
+ */
+#ifndef POSTERN_CORE_PATH_H
+#define POSTERN_CORE_PATH_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+struct str path_raw(struct str said);
+struct str path_normalise(struct str said, struct arena *a);
+
+/* Lower case in ASCII; a view of the input if it holds no capital. */
+struct str path_fold_case(struct str path, struct arena *a);
+
+#endif

@@ -54,6 +54,13 @@ struct trace {
 	size_t n_rules;
 };
 
+/* Everything explain shows about one request. */
+struct explanation {
+	struct trace trace;
+	struct plan plan;
+	struct verdict verdict;
+};
+
 /* trace may be NULL (the decision path). */
 void decide_plan(const struct ruleset *rules, const struct request *req, struct arena *a, struct trace *trace,
 	struct plan *ret);

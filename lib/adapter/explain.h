@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * explain: the reasoning behind one decision, as JSON and in words.
+ *
+ * Model      JSON is the /check answer with one more member "explain": address, reason, class (decided, undecided), key,
+ *            steps (peer, hops from the right, fallback), what was not looked at, rule by rule, bucket levels. Words say the
+ *            same in sentences, one a line, beginning with the answer.
+ *            Raw text is hostile: cut to 64 bytes and escaped.
+ * Threads    Pure.
+ * Errors     the text's overflow mark.
+ */
+#ifndef POSTERN_ADAPTER_EXPLAIN_H
+#define POSTERN_ADAPTER_EXPLAIN_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "core/decide.h"
+
+/* a: workspace for header values. */
+void explain_json(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e,
+	struct arena *a);
+void explain_words(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e,
+	struct arena *a);
+
+/* The members of the /check answer, without the outer braces. check.c's answer and explain_json share it. */
+void explain_answer_members(struct text *t, const struct ruleset *rules, const struct request *req,
+	const struct verdict *v, struct arena *a);
+
+#endif

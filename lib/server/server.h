@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: the daemon's sockets. Worker threads, one loop each; the http and ops listeners.
+ *
+ * Model      Worker 0 accepts for everybody and deals connections out round robin; each worker runs one libmicrohttpd daemon a
+ *            listener in external epoll mode inside its loop. ops lives on worker 0, so that a full http listener never
+ *            blinds a health check. On SIGTERM or SIGINT: not ready, drain.delay, stop accepting, one more answer with
+ *            "Connection: close" on live connections, idle ones closed after a short linger, then done; a second signal, or
+ *            drain.timeout, ends what is left.
+ * Ownership  config and engine are the caller's and outlive the server.
+ * Threads    server_open, server_run and server_close are called by the main thread, which becomes worker 0.
+ * Blocking   server_run until drained.
+ * Errors     server_open: what and where in reterr_note ("cannot listen on http 127.0.0.1:9180: already in use").
+ * Limits     all of config's http settings.
+ */
+#ifndef POSTERN_SERVER_SERVER_H
+#define POSTERN_SERVER_SERVER_H
+
+#include "base/endpoint.h"
+#include "base/err.h"
+#include "config/config.h"
+
+#include <stddef.h>
+
+struct engine;
+struct server;
+
+/* signal_fd: from proc_signals_open. Binds every listener that is on; nothing is answered before server_run. */
+MUST_USE enum err server_open(struct server **ret, const struct config *config, struct engine *engine, int signal_fd,
+	char *reterr_note, size_t note_size);
+
+/* As bound (a port 0 is the real one); NULL if the listener is off. */
+const struct endpoint *server_endpoint(const struct server *s, enum listen_name name);
+
+/* Runs until told to stop. ERR_OK: drained; ERR_TIMEOUT: something was cut off. */
+MUST_USE enum err server_run(struct server *s);
+void server_close(struct server *s); /* NULL is fine */
+
+/* Version of the HTTP library, for "version" and the build info. */
+const char *server_http_library_z(void);
+
+#endif

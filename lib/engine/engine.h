@@ -41,7 +41,7 @@ void engine_decide(struct engine_worker *w, const struct request *req, struct ar
 void engine_explain(struct engine_worker *w, const struct request *req, struct arena *a, ns now,
 	struct explanation *ret);
 
-/* The families that engine and store own, in Prometheus text form. */
-void engine_metrics_write(struct engine *e, struct text *t, ns now);
+/* The families that engine and store own, in Prometheus text form. wall_now: time since 1970 at the same moment as now. */
+void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now);
 
 #endif

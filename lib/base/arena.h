@@ -3,9 +3,9 @@
  * arena: the workspace of one request, or of one frozen configuration.
  *
  * Model      Bump allocation from one block of a fixed size. A request that does not fit marks the arena as
- *            overflown for good (until reset): build everything, look at the mark once.
+ *            overflown for good (until reset), and nothing fits after that: build everything, look at the mark once.
  * Units      bytes; every allocation is aligned to 16.
- * Ownership  The block is the caller's (arena_init), or the arena's (arena_new, arena_free).
+ * Ownership  The block is the caller's; up to 15 bytes at either end are left unused to align it.
  * Threads    confined.
  * Errors     arena_alloc: NULL and overflow set. A size of 0 gives a valid pointer.
  */

@@ -18,6 +18,9 @@
 struct listener {
 	int fd;
 	struct endpoint endpoint; /* as bound: a port 0 is now the real one */
+	/* The Unix file that listen_open made, so that closing removes no other; inode 0: none. */
+	dev_t made_device;
+	ino_t made_inode;
 };
 
 MUST_USE enum err listen_open(struct listener *ret, const struct endpoint *e);

@@ -22,8 +22,4 @@ void explain_json(struct text *t, const struct ruleset *rules, const struct requ
 void explain_words(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e,
 	struct arena *a);
 
-/* The members of the /check answer, without the outer braces. check.c's answer and explain_json share it. */
-void explain_answer_members(struct text *t, const struct ruleset *rules, const struct request *req,
-	const struct verdict *v, struct arena *a);
-
 #endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The doors that speak HTTP, and the way from a request line to one of them. A path that is no door is told so and told the
+ * nearest one; it is never an answer that a gateway could take for an allow.
+ */
+#include "adapter/adapter.h"
+
+#include "base/text.h"
+
+static const struct adapter_http doors[] = {
+	{DOOR_CHECK, .any_method = false, .takes_body = true, check_decode, check_encode},
+	{DOOR_FORWARD_AUTH, .any_method = true, .takes_body = false, forward_auth_decode, forward_auth_encode},
+};
+
+#define N_DOORS (sizeof(doors) / sizeof(doors[0]))
+
+const struct adapter_http *adapter_http_of(enum door door)
+{
+	for (size_t i = 0; i < N_DOORS; i++) {
+		if (doors[i].door == door)
+			return &doors[i];
+	}
+	return NULL;
+}
+
+static void set_not_found(struct str path, struct problem *ret_problem)
+{
+	struct str paths[N_DOORS];
+	char buffer[160];
+	struct text t;
+	size_t nearest;
+
+	text_init(&t, buffer, sizeof(buffer) - 1);
+	text_z(&t, "the doors are");
+	for (size_t i = 0; i < N_DOORS; i++) {
+		paths[i] = door_path(doors[i].door);
+		text_z(&t, i == 0 ? " " : ", ");
+		text_str(&t, paths[i]);
+	}
+	nearest = str_nearest(path, paths, N_DOORS);
+	if (nearest < N_DOORS) {
+		text_z(&t, "; did you mean ");
+		text_str(&t, paths[nearest]);
+		text_z(&t, "?");
+	}
+	problem_set(ret_problem, PROBLEM_NOT_FOUND, "%.*s", STR_ARG(text_view(&t)));
+}
+
+const struct adapter_http *adapter_http_find(struct str method, struct str target, struct problem *ret_problem)
+{
+	struct str path = http_target_path(target);
+
+	for (size_t i = 0; i < N_DOORS; i++) {
+		if (!str_equal(path, door_path(doors[i].door)))
+			continue;
+		if (doors[i].any_method || str_equal(method, STR("POST")))
+			return &doors[i];
+		problem_set(ret_problem, PROBLEM_METHOD_NOT_ALLOWED, "%.*s takes POST only", STR_ARG(path));
+		ret_problem->allow = STR("POST");
+		return NULL;
+	}
+	set_not_found(path, ret_problem);
+	return NULL;
+}

@@ -6,8 +6,9 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${1:?usage: tests/install.sh BUILD}
 build=${build#"$PWD"/} # as make itself spells it: another spelling is another command line and would build anew
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/stage
 
 fail()
 {
@@ -17,11 +18,10 @@ fail()
 
 staged_make()
 {
-	"${MAKE:-make}" --no-print-directory DESTDIR="$stage" PREFIX=/usr BUILD="$build" "$@" >"$stage.log" 2>&1 || {
-		cat "$stage.log" >&2
+	"${MAKE:-make}" --no-print-directory DESTDIR="$stage" PREFIX=/usr BUILD="$build" "$@" >"$work/log" 2>&1 || {
+		cat "$work/log" >&2
 		fail "make $* failed"
 	}
-	rm "$stage.log"
 }
 
 staged_make install
@@ -31,11 +31,10 @@ done
 [ -z "$(find "$stage" -type f ! -path "$stage/usr/*")" ] || fail "something was installed outside PREFIX"
 
 "$stage/usr/bin/postern" version | grep -q '^postern [0-9]' || fail "the staged program does not tell its version"
-"$stage/usr/bin/postern" check-config "$stage/usr/share/postern/postern.json" >"$stage/said" 2>&1 || {
-	cat "$stage/said" >&2
+"$stage/usr/bin/postern" check-config "$stage/usr/share/postern/postern.json" >"$work/said" 2>&1 || {
+	cat "$work/said" >&2
 	fail "the sample configuration is refused"
 }
-rm "$stage/said"
 
 staged_make uninstall
 left=$(find "$stage" ! -type d)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bump allocation. The block is trimmed to 16 bytes at both ends when it comes in, so that an allocation is one
- * addition and one comparison, and "does it fit" never has to think about padding.
- * Once something did not fit nothing does any more: a small piece that still fits behind a large one that did not
- * would only make half-built answers look whole.
+ * Bump allocation. The block is trimmed to 16 bytes at both ends when it comes in, so that an allocation is
+ * one addition and one comparison, and "does it fit" never has to think about padding.
+ * Once something did not fit nothing does any more: a small piece that still fits behind a large one that
+ * did not would only make half-built answers look whole.
  */
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two readers of real time, in a file of their own so that the lint can see who links them: code that decides gets
- * its time as an argument and can be driven through a year of virtual time in a test.
+ * The two readers of real time, in a file of their own so that the lint can see who links them: code that
+ * decides gets its time as an argument and can be driven through a year of virtual time in a test.
  */
 #include "base/clock.h"
 

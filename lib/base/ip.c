@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses, read by hand from a slice and written by hand into a buffer. The system's parsers are no use here: they
- * want a terminated copy (a NUL inside header text would cut it), and the lenient ones take octal and short forms, so
- * that two programs in a row see two clients in one text.
- * Each reader looks at a bounded number of bytes, however long the text. The first colon tells the families apart: a
- * group of IPv6 has at most four digits, so it stands within the first five bytes, while the shortest dotted decimal has seven.
+ * Addresses, read by hand from a slice and written by hand into a buffer. The system's parsers are no use
+ * here: they want a terminated copy (a NUL inside header text would cut it), and the lenient ones take octal
+ * and short forms, so that two programs in a row see two clients in one text.
+ * Each reader looks at a bounded number of bytes, however long the text. The first colon tells the families
+ * apart: a group of IPv6 has at most four digits, so it stands within the first five bytes, while the
+ * shortest dotted decimal has seven.
  */
 #include "base/ip.h"
 
@@ -30,7 +31,7 @@ static bool read_v4(uint8_t out[4], const char *p, const char *end)
 		if (p == end || !str_is_digit(*p))
 			return false;
 		v = (unsigned)(*p++ - '0');
-		/* A digit behind a leading zero is left standing, and fails as the dot or the end that it is not. */
+		/* A digit behind a leading zero stays unread, and fails as the dot or end that it is not. */
 		while (v != 0 && p != end && str_is_digit(*p)) {
 			v = v * 10 + (unsigned)(*p++ - '0');
 			if (v > 255)
@@ -113,7 +114,8 @@ static bool zone_is_valid(struct str zone)
 	for (size_t i = 0; i < zone.len; i++) {
 		char c = str_lower_char(zone.ptr[i]);
 
-		if (!(c >= 'a' && c <= 'z') && !str_is_digit(c) && c != '.' && c != '_' && c != '~' && c != '-')
+		if (!(c >= 'a' && c <= 'z') && !str_is_digit(c) && c != '.' && c != '_' && c != '~' &&
+			c != '-')
 			return false;
 	}
 	return true;
@@ -257,7 +259,8 @@ bool ip_is_multicast(const struct ip *ip)
 	static const uint8_t broadcast[4] = {255, 255, 255, 255};
 
 	if (ip_is_v4(ip))
-		return (ip->bytes[12] & 0xf0) == 224 || memcmp(ip->bytes + 12, broadcast, sizeof(broadcast)) == 0;
+		return (ip->bytes[12] & 0xf0) == 224 ||
+		       memcmp(ip->bytes + 12, broadcast, sizeof(broadcast)) == 0;
 	return ip->bytes[0] == 0xff;
 }
 
@@ -268,21 +271,15 @@ bool ip_is_local(const struct ip *ip)
 
 	if (!ip_is_v4(ip))
 		return (ip->bytes[0] & 0xfe) == 0xfc || is_link_local_v6(ip) ||
-			memcmp(ip->bytes, loopback_v6, sizeof(loopback_v6)) == 0;
+		       memcmp(ip->bytes, loopback_v6, sizeof(loopback_v6)) == 0;
 	switch (four[0]) {
 	case 10:
-	case 127:
-		return true;
-	case 100:
-		return (four[1] & 0xc0) == 64;
-	case 169:
-		return four[1] == 254;
-	case 172:
-		return (four[1] & 0xf0) == 16;
-	case 192:
-		return four[1] == 168;
-	default:
-		return false;
+	case 127: return true;
+	case 100: return (four[1] & 0xc0) == 64;
+	case 169: return four[1] == 254;
+	case 172: return (four[1] & 0xf0) == 16;
+	case 192: return four[1] == 168;
+	default: return false;
 	}
 }
 

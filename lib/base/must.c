@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one place where a broken promise of ours ends the program. It formats into a buffer of its own and uses
- * write(2): the heap may be what is broken, and stdio takes locks that the failing thread may hold already.
+ * The one place where a broken promise of ours ends the program. It formats into a buffer of its own and
+ * uses write(2): the heap may be what is broken, and stdio takes locks that the failing thread may hold
+ * already.
  */
 #include "base/must.h"
 

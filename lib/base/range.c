@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges in sorted arrays. Ranges either nest or are disjoint, which is what makes the search short: the last range
- * whose base is not above the address either holds it, and is then the narrowest that does, or shares only so many
- * leading bits with it, and then whatever holds the address holds that range too and is no longer than those bits.
- * So each miss shortens the prefix to look for, and a lookup is a few binary searches, usually one.
- * Sorting is a heap sort of our own: the libc's qsort allocates for large arrays and this file may not.
+ * Ranges in sorted arrays. Ranges either nest or are disjoint, which is what makes the search short: the
+ * last range whose base is not above the address either holds it, and is then the narrowest that does, or
+ * shares only so many leading bits with it, and then whatever holds the address holds that range too and is
+ * no longer than those bits. So each miss shortens the prefix to look for, and a lookup is a few binary
+ * searches, usually one. Sorting is a heap sort of our own: the libc's qsort allocates for large arrays and
+ * this file may not.
  */
 #include "base/range.h"
 
@@ -54,7 +55,7 @@ static bool is_behind(const struct range *r, struct wide base, unsigned bits)
 bool range_contains(const struct range *r, const struct ip *ip)
 {
 	return ip_is_v4(&r->base) == ip_is_v4(ip) &&
-		wide_common(wide_from_ip(&r->base), wide_from_ip(ip)) >= r->bits;
+	       wide_common(wide_from_ip(&r->base), wide_from_ip(ip)) >= r->bits;
 }
 
 const struct range *range_set_find(const struct range_set *set, const struct ip *ip)
@@ -198,17 +199,19 @@ static void judge_base(struct judgement *j, struct str s, struct str base)
 	} else if (str_find(base, '%') != base.len) {
 		j->why = "a zone has no meaning in a range";
 	} else if (ip_parse_with_port(&ip, base, &port)) {
-		j->why = port.len != 0 ? "a port has no meaning in a range" : "brackets have no meaning in a range";
+		j->why = port.len != 0 ? "a port has no meaning in a range"
+				       : "brackets have no meaning in a range";
 		if (base.len == s.len)
 			suggest(j, &ip, BITS_MAX);
 	} else {
-		j->why = "it does not start with an IPv4 address (four numbers without leading zeros) or an IPv6 "
-			 "address, and names are not resolved";
+		j->why = "it does not start with an IPv4 address (four numbers without leading zeros) or an "
+			 "IPv6 address, and names are not resolved";
 	}
 }
 
 /* The text behind the slash, for an address of max bits. */
-static bool judge_length(struct judgement *j, struct str text, const struct ip *ip, unsigned max, unsigned *ret_bits)
+static bool judge_length(
+	struct judgement *j, struct str text, const struct ip *ip, unsigned max, unsigned *ret_bits)
 {
 	struct str digits = text;
 	unsigned offset = BITS_MAX - max, mask_bits;
@@ -249,7 +252,8 @@ static bool judge(struct judgement *j, struct str s, struct range *ret_range)
 		judge_base(j, s, base);
 		return false;
 	}
-	if (slash != s.len && !judge_length(j, str_from(s, slash + 1), &ip, is_v6_text ? BITS_MAX : 32, &bits))
+	if (slash != s.len &&
+		!judge_length(j, str_from(s, slash + 1), &ip, is_v6_text ? BITS_MAX : 32, &bits))
 		return false;
 	if (ip_is_v4(&ip) && bits < V4_OFFSET) {
 		j->why = "an IPv4-mapped base needs a prefix length over 96";

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices of bytes. Everything here may be handed bytes of a hostile peer, so nothing depends on a terminator, on the
- * locale or on the signedness of char. memcmp, memchr and memmove are the only help: the libc's own text functions
- * stop at a NUL, and its case functions follow the locale (Turkish I).
+ * Slices of bytes. Everything here may be handed bytes of a hostile peer, so nothing depends on a
+ * terminator, on the locale or on the signedness of char. memcmp, memchr and memmove are the only help: the
+ * libc's own text functions stop at a NUL, and its case functions follow the locale (Turkish I).
  */
 #include "base/str.h"
 
 #define NAME_MAX_BYTES 64 /* longer names are not compared for "did you mean" */
-#define EDIT 2            /* the price of one edit; a wrong case is half of it */
+#define EDIT 2 /* the price of one edit; a wrong case is half of it */
 
 static int hex_value(char c)
 {
@@ -119,7 +119,8 @@ bool str_is_token(struct str s)
 	for (size_t i = 0; i < s.len; i++) {
 		char c = str_lower_char(s.ptr[i]);
 
-		if (!(c >= 'a' && c <= 'z') && !str_is_digit(c) && memchr(marks, c, sizeof(marks) - 1) == NULL)
+		if (!(c >= 'a' && c <= 'z') && !str_is_digit(c) &&
+			memchr(marks, c, sizeof(marks) - 1) == NULL)
 			return false;
 	}
 	return s.len != 0;
@@ -137,7 +138,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Edits between a and b in units of 1/EDIT, where two neighbours swapped are one edit. Both at most NAME_MAX_BYTES. */
+/* Edits between a and b in units of 1/EDIT; two neighbours swapped are one. Both at most NAME_MAX_BYTES. */
 static unsigned edit_distance(struct str a, struct str b)
 {
 	unsigned rows[3][NAME_MAX_BYTES + 1];

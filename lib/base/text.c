@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes answers into a buffer. Every piece goes in whole or not at all, and after the first that did not fit nothing
- * goes in: a caller looks at the mark once, and what is there never ends inside an escape.
- * Strings are copied in runs of plain bytes between the ones that need an escape, since nearly all of them have none.
+ * Writes answers into a buffer. Every piece goes in whole or not at all, and after the first that did not
+ * fit nothing goes in: a caller looks at the mark once, and what is there never ends inside an escape.
+ * Strings are copied in runs of plain bytes between the ones that need an escape, since nearly all of them
+ * have none.
  */
 #include "base/text.h"
 
@@ -56,9 +57,10 @@ void text_z(struct text *t, const char *text_z)
 
 void text_u64(struct text *t, uint64_t v)
 {
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-				    "8081828384858687888990919293949596979899";
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
 	char digits[U64_DIGITS];
 	size_t at = sizeof(digits);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Address syntax. What both sides accept is held against the system's parser; what it would read wrongly is listed.
+ * Address syntax. What both sides accept is held against the system's parser; what it would read wrongly is
+ * listed.
  */
 #include "base/ip.h"
 
@@ -70,18 +71,22 @@ static void test_round_trip(void **state)
 
 static void test_refused(void **state)
 {
-	static const struct str rows[] = {STR(""), STR("010.0.0.1"), STR("10.0.0.01"), STR("00.0.0.0"), STR("0x7f.0.0.1"),
-		STR("2130706433"), STR("1.2.3"), STR("1.2.3.4.5"), STR("1.2.3.-4"), STR("1..3.4"), STR("1.2.3.4."),
-		STR(".1.2.3.4"), STR("1.2.3.4/32"), STR("1.2.3.256"), STR("1.2.3.1000"), STR("1e1.2.3.4"), STR("1.2.3.4 foo"),
-		STR(" 1.2.3.4"), STR("1.2.3.4 "), STR("1.2.3.4:80"), STR("1.2.3.4::"), STR("1.2.3.4%eth0"), STR("1.2.3.4\0"),
-		STR("1.2.3.4\0x"), STR("1,2,3,4"), STR("localhost"), STR("-"), STR("%00"), STR("::ffff:256.0.0.1"),
-		STR("00001::1"), STR("12345::"), STR("1:2:3:4:5:6:7"), STR("1:2:3:4:5:6:7:8:9"), STR(":::1"), STR("1:::2"),
-		STR(":1"), STR("1:"), STR(":"), STR("1::2::3"), STR("1:2:3:4:5:6:7:8::"), STR("::1:2:3:4:5:6:7:8"),
-		STR("1:2:3:4::5:6:7:8"), STR("[::1]"), STR("::1]"), STR("::g"), STR("::1\0"), STR("::1 "), STR(" ::1"),
-		STR("::1.2.3.4:5"), STR("::1.2.3"), STR("1:2:3:4:5:6:7:1.2.3.4"), STR("::010.0.0.1"), STR("::1:1.2.3.4.5"),
-		STR("fe80::1%"), STR("2001:db8::1%eth0"), STR("::ffff:1.2.3.4%eth0"), STR("fec0::1%eth0"), STR("fe80::1%a%b"),
+	static const struct str rows[] = {STR(""), STR("010.0.0.1"), STR("10.0.0.01"), STR("00.0.0.0"),
+		STR("0x7f.0.0.1"), STR("2130706433"), STR("1.2.3"), STR("1.2.3.4.5"), STR("1.2.3.-4"),
+		STR("1..3.4"), STR("1.2.3.4."), STR(".1.2.3.4"), STR("1.2.3.4/32"), STR("1.2.3.256"),
+		STR("1.2.3.1000"), STR("1e1.2.3.4"), STR("1.2.3.4 foo"), STR(" 1.2.3.4"), STR("1.2.3.4 "),
+		STR("1.2.3.4:80"), STR("1.2.3.4::"), STR("1.2.3.4%eth0"), STR("1.2.3.4\0"), STR("1.2.3.4\0x"),
+		STR("1,2,3,4"), STR("localhost"), STR("-"), STR("%00"), STR("::ffff:256.0.0.1"),
+		STR("00001::1"), STR("12345::"), STR("1:2:3:4:5:6:7"), STR("1:2:3:4:5:6:7:8:9"), STR(":::1"),
+		STR("1:::2"), STR(":1"), STR("1:"), STR(":"), STR("1::2::3"), STR("1:2:3:4:5:6:7:8::"),
+		STR("::1:2:3:4:5:6:7:8"), STR("1:2:3:4::5:6:7:8"), STR("[::1]"), STR("::1]"), STR("::g"),
+		STR("::1\0"), STR("::1 "), STR(" ::1"), STR("::1.2.3.4:5"), STR("::1.2.3"),
+		STR("1:2:3:4:5:6:7:1.2.3.4"), STR("::010.0.0.1"), STR("::1:1.2.3.4.5"), STR("fe80::1%"),
+		STR("2001:db8::1%eth0"), STR("::ffff:1.2.3.4%eth0"), STR("fec0::1%eth0"), STR("fe80::1%a%b"),
 		STR("fe80::1%a b"), STR("fe80::1%a/b"), STR("fe80::1%\x80"), STR("%eth0"),
-		STR("fe80::1%aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), STR("\xd9\xa3.1.1.1"), STR("\xef\xbb\xbf""1.2.3.4")};
+		STR("fe80::1%aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), STR("\xd9\xa3.1.1.1"),
+		STR("\xef\xbb\xbf"
+		    "1.2.3.4")};
 	struct ip ip = ip_from_v4(7), before = ip;
 
 	(void)state;
@@ -97,11 +102,11 @@ static void test_refused(void **state)
 	assert_true(ip_is_v4(&ip));
 }
 
-/* Every byte of a valid text replaced by every other byte: accepted exactly where the system's parser accepts it. */
+/* Each byte of a valid text replaced by every other: accepted exactly where the system's parser accepts. */
 static void test_against_system(void **state)
 {
-	static const char *const seeds[] = {"192.168.10.7", "2001:db8:0:a:0:b::c", "::ffff:10.20.30.40", "1:2:3:4:5:6:7:8",
-		"::", "a::b:1.2.3.4"};
+	static const char *const seeds[] = {"192.168.10.7", "2001:db8:0:a:0:b::c", "::ffff:10.20.30.40",
+		"1:2:3:4:5:6:7:8", "::", "a::b:1.2.3.4"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
@@ -152,11 +157,13 @@ static void test_with_port(void **state)
 		{STR("2001:DB8:0:0:0:0:0:7"), "2001:db8::7", ""},
 		{STR("fe80::1%eth0"), "fe80::1", ""},
 	};
-	static const struct str bad[] = {STR(""), STR("1.2.3.4:"), STR("1.2.3.4:65536"), STR("1.2.3.4:000080"),
-		STR("1.2.3.4:80:90"), STR("1.2.3.4:-1"), STR("1.2.3.4:8a"), STR("1.2.3.4:80 "), STR(":80"), STR("[1.2.3.4]"),
-		STR("[1.2.3.4]:80"), STR("[::1"), STR("::1]"), STR("[]"), STR("[]:80"), STR("[::1]80"), STR("[::1]:"),
-		STR("[::1]:65536"), STR("[[::1]]"), STR("[::1]]"), STR("2001:db8:1:2:3:4:5:6:8080"), STR("1.2.3.4\0:80"),
-		STR("1.2.3.4:8\0"), STR("["), STR("http://1.2.3.4"), STR("'1.2.3.4'"), STR("unknown"), STR("[2001:db8::7%eth0]")};
+	static const struct str bad[] = {STR(""), STR("1.2.3.4:"), STR("1.2.3.4:65536"),
+		STR("1.2.3.4:000080"), STR("1.2.3.4:80:90"), STR("1.2.3.4:-1"), STR("1.2.3.4:8a"),
+		STR("1.2.3.4:80 "), STR(":80"), STR("[1.2.3.4]"), STR("[1.2.3.4]:80"), STR("[::1"),
+		STR("::1]"), STR("[]"), STR("[]:80"), STR("[::1]80"), STR("[::1]:"), STR("[::1]:65536"),
+		STR("[[::1]]"), STR("[::1]]"), STR("2001:db8:1:2:3:4:5:6:8080"), STR("1.2.3.4\0:80"),
+		STR("1.2.3.4:8\0"), STR("["), STR("http://1.2.3.4"), STR("'1.2.3.4'"), STR("unknown"),
+		STR("[2001:db8::7%eth0]")};
 	struct ip ip;
 	struct str port = STR("kept");
 
@@ -234,7 +241,8 @@ static void test_kinds(void **state)
 
 static void test_order(void **state)
 {
-	struct ip low = parse("::2"), four = parse("1.2.3.4"), high = parse("2001:db8::1"), built = ip_from_v4(0x01020304);
+	struct ip low = parse("::2"), four = parse("1.2.3.4"), high = parse("2001:db8::1"),
+		  built = ip_from_v4(0x01020304);
 	struct ip copied = ip_from_bytes(high.bytes);
 
 	(void)state;
@@ -248,7 +256,8 @@ static void test_order(void **state)
 
 static void test_nat64(void **state)
 {
-	struct ip wrapped = parse("64:ff9b::203.0.113.7"), other = parse("64:ff9b:1::203.0.113.7"), plain = parse("203.0.113.7");
+	struct ip wrapped = parse("64:ff9b::203.0.113.7"), other = parse("64:ff9b:1::203.0.113.7"),
+		  plain = parse("203.0.113.7");
 	struct ip out;
 
 	(void)state;

@@ -65,7 +65,7 @@ static void test_refused(void **state)
 {
 	static const struct {
 		struct str text;
-		const char *why;    /* a part of the reason */
+		const char *why; /* a part of the reason */
 		const char *better; /* NULL: nothing is suggested */
 	} rows[] = {
 		{STR(""), "empty", NULL},
@@ -134,8 +134,10 @@ static void test_refused(void **state)
 
 static void test_contains(void **state)
 {
-	struct range ten = parse("10.0.0.0/8"), half = parse("::/1"), one = parse("192.0.2.1"), link = parse("fe80::/10");
-	struct ip inside = parse_ip("10.255.255.255"), outside = parse_ip("11.0.0.0"), six = parse_ip("::a00:1");
+	struct range ten = parse("10.0.0.0/8"), half = parse("::/1"), one = parse("192.0.2.1"),
+		     link = parse("fe80::/10");
+	struct ip inside = parse_ip("10.255.255.255"), outside = parse_ip("11.0.0.0"),
+		  six = parse_ip("::a00:1");
 	struct ip single = parse_ip("192.0.2.1"), beside = parse_ip("192.0.2.0"), febf = parse_ip("febf::1");
 	struct ip fec0 = parse_ip("fec0::1");
 
@@ -175,8 +177,8 @@ static void assert_find(const struct range_set *set, const struct ip *ip)
 
 static void test_find(void **state)
 {
-	static const char *const texts[] = {"2001:db8::/32", "10.1.0.0/16", "10.0.0.0/8", "192.168.0.0/16", "10.1.2.0/24",
-		"::/1", "2001:db8:10::/48", "10.1.2.3", "10.0.0.0/24", "127.0.0.0/8"};
+	static const char *const texts[] = {"2001:db8::/32", "10.1.0.0/16", "10.0.0.0/8", "192.168.0.0/16",
+		"10.1.2.0/24", "::/1", "2001:db8:10::/48", "10.1.2.3", "10.0.0.0/24", "127.0.0.0/8"};
 	static const struct {
 		const char *ip, *range;
 	} rows[] = {
@@ -252,8 +254,8 @@ static void test_find_any_set(void **state)
 
 		for (size_t i = 0; i < n; i++) {
 			items[i].base = random_ip(&seed);
-			items[i].bits = (uint8_t)(ip_is_v4(&items[i].base) ? 97 + next_random(&seed) % 32 :
-									     1 + next_random(&seed) % 128);
+			items[i].bits = (uint8_t)(ip_is_v4(&items[i].base) ? 97 + next_random(&seed) % 32
+									   : 1 + next_random(&seed) % 128);
 			ip_mask(&items[i].base, items[i].bits);
 			/* A masked IPv6 base may turn out mapped only if it was all along. */
 			if (ip_is_v4(&items[i].base) && items[i].bits < 97)

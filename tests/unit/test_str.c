@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices: every function with the empty slice, with bytes that a terminator-minded function would trip over, and at the
- * edges of its arithmetic.
+ * Slices: every function with the empty slice, with bytes that a terminator-minded function would trip over,
+ * and at the edges of its arithmetic.
  */
 #include "base/str.h"
 
@@ -78,8 +78,9 @@ static void test_cut(void **state)
 
 static void test_to_u64(void **state)
 {
-	static const struct str bad[] = {STR(""), STR("00"), STR("01"), STR("+1"), STR("-1"), STR(" 1"), STR("1 "),
-		STR("1x"), STR("0x1"), STR("18446744073709551616"), STR("99999999999999999999"), STR("1\0")};
+	static const struct str bad[] = {STR(""), STR("00"), STR("01"), STR("+1"), STR("-1"), STR(" 1"),
+		STR("1 "), STR("1x"), STR("0x1"), STR("18446744073709551616"), STR("99999999999999999999"),
+		STR("1\0")};
 	uint64_t v = 7;
 
 	(void)state;
@@ -115,7 +116,8 @@ static void test_token(void **state)
 
 static void test_nearest(void **state)
 {
-	static const struct str names[] = {STR("limits"), STR("listen"), STR("rules"), STR("trusted_proxies"), STR("grpc")};
+	static const struct str names[] = {
+		STR("limits"), STR("listen"), STR("rules"), STR("trusted_proxies"), STR("grpc")};
 	const size_t n = sizeof(names) / sizeof(names[0]);
 	char longest[200];
 

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the members of a /check question by a table. An unknown one is refused with the nearest known name: a misspelt
+ * "cost" that is silently ignored is a limit that silently does not hold. Everything is copied into the arena, so nothing
+ * of the tree outlives the reading. Characters U+0080..U+00FF stand for the bytes a caller could not put into JSON and are
+ * folded back to one byte each.
+ */
+#include "adapter/check_read.h"
+
+#include "base/text.h"
+
+#include <stddef.h>
+
+#define HEADER_LINES_MAX 256
+#define ID_BYTES_MAX 256
+
+struct reader {
+	struct arena *arena;
+	struct str body;
+	struct request *req;
+	struct header_line *lines; /* HEADER_LINES_MAX of them, taken when the first one comes */
+	size_t n_lines;
+	struct problem *problem;
+	char pointer_z[JSON_POINTER_BYTES];
+};
+
+/* The problem's place is where the reader's pointer leads. Returns false, for "return refuse(...)". */
+static bool refuse_at(struct reader *r, bool at_name)
+{
+	struct problem *p = r->problem;
+
+	memcpy(p->pointer_z, r->pointer_z, sizeof(p->pointer_z));
+	if (!json_locate(r->body, r->pointer_z, at_name, &p->line, &p->column))
+		p->line = p->column = 0;
+	return false;
+}
+
+static bool refuse_type(struct reader *r, const struct json *v, const char *wanted)
+{
+	problem_set(r->problem, PROBLEM_WRONG_TYPE, "%s is wanted here, not %s", wanted, json_kind_name(json_kind(v)));
+	return refuse_at(r, false);
+}
+
+static bool refuse_lines(struct reader *r)
+{
+	problem_set(r->problem, PROBLEM_HEADERS_TOO_LARGE, "at most %d header lines, and all of them must fit the workspace",
+		HEADER_LINES_MAX);
+	return refuse_at(r, false);
+}
+
+/* Folds U+0080..U+00FF to one byte each and copies into the arena. */
+static bool fold(struct reader *r, struct str utf8, struct str *ret)
+{
+	char *out = arena_alloc(r->arena, utf8.len);
+	size_t n = 0;
+
+	if (out == NULL)
+		return refuse_lines(r);
+	for (size_t i = 0; i < utf8.len; i++) {
+		unsigned char c = (unsigned char)utf8.ptr[i];
+
+		if (c >= 0x80) {
+			/* Two-byte forms of U+0080..U+00FF begin with C2 or C3; jansson has checked the rest. */
+			if (c != 0xc2 && c != 0xc3) {
+				problem_set(r->problem, PROBLEM_ILLEGAL_CHARACTER,
+					"a character stands for one byte here, so none above U+00FF");
+				return refuse_at(r, false);
+			}
+			c = (unsigned char)((c & 3u) << 6 | ((unsigned char)utf8.ptr[++i] & 0x3fu));
+		}
+		out[n++] = (char)c;
+	}
+	*ret = str_make(out, n);
+	return true;
+}
+
+static bool read_text(struct reader *r, const struct json *v, struct str *ret)
+{
+	if (json_kind(v) != JSON_KIND_STRING)
+		return refuse_type(r, v, "a string");
+	return fold(r, json_text(v), ret);
+}
+
+static bool read_remote_addr(struct reader *r, const struct json *v)
+{
+	return read_text(r, v, &r->req->remote_addr);
+}
+
+static bool read_fact(struct reader *r, const struct json *v, struct fact *ret)
+{
+	ret->said = true;
+	return read_text(r, v, &ret->text);
+}
+
+static bool read_token(struct reader *r, const struct json *v)
+{
+	return read_fact(r, v, &r->req->token);
+}
+
+static bool read_method(struct reader *r, const struct json *v)
+{
+	return read_fact(r, v, &r->req->method);
+}
+
+static bool read_host(struct reader *r, const struct json *v)
+{
+	return read_fact(r, v, &r->req->host);
+}
+
+static bool read_path(struct reader *r, const struct json *v)
+{
+	return read_fact(r, v, &r->req->path);
+}
+
+static bool read_id(struct reader *r, const struct json *v)
+{
+	if (!read_fact(r, v, &r->req->id))
+		return false;
+	if (r->req->id.text.len <= ID_BYTES_MAX)
+		return true;
+	problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", ID_BYTES_MAX);
+	return refuse_at(r, false);
+}
+
+static bool read_cost(struct reader *r, const struct json *v)
+{
+	if (json_kind(v) != JSON_KIND_INTEGER)
+		return refuse_type(r, v, "a whole number, written as one,");
+	if (json_integer_of(v) < 1 || json_integer_of(v) > (int64_t)REQUEST_COST_MAX) {
+		problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "a cost is 1 to %u", REQUEST_COST_MAX);
+		return refuse_at(r, false);
+	}
+	r->req->cost = (uint32_t)json_integer_of(v);
+	return true;
+}
+
+static bool read_peek(struct reader *r, const struct json *v)
+{
+	if (json_kind(v) != JSON_KIND_BOOL)
+		return refuse_type(r, v, "true or false");
+	r->req->peek = json_bool(v);
+	return true;
+}
+
+/* The pointer leads to the value here. */
+static bool add_line(struct reader *r, struct str name, const struct json *value)
+{
+	struct header_line *line;
+
+	if (r->lines == NULL)
+		r->lines = arena_array(r->arena, HEADER_LINES_MAX, sizeof(*r->lines));
+	if (r->lines == NULL || r->n_lines == HEADER_LINES_MAX)
+		return refuse_lines(r);
+	line = &r->lines[r->n_lines++];
+	return fold(r, name, &line->name) && read_text(r, value, &line->value);
+}
+
+static bool read_header_values(struct reader *r, struct str name, const struct json *value)
+{
+	if (json_kind(value) != JSON_KIND_ARRAY)
+		return add_line(r, name, value);
+	for (size_t i = 0; i < json_count(value); i++) {
+		json_pointer_push_index(r->pointer_z, i);
+		if (!add_line(r, name, json_item(value, i)))
+			return false;
+		json_pointer_pop(r->pointer_z);
+	}
+	return true;
+}
+
+static bool read_header_object(struct reader *r, const struct json *v)
+{
+	struct json_walk w = json_walk_start(v);
+
+	while (json_walk_next(&w)) {
+		json_pointer_push(r->pointer_z, w.name);
+		if (!read_header_values(r, w.name, w.value))
+			return false;
+		json_pointer_pop(r->pointer_z);
+	}
+	return true;
+}
+
+static bool read_header_pair(struct reader *r, const struct json *pair)
+{
+	const struct json *name;
+
+	if (json_kind(pair) != JSON_KIND_ARRAY || json_count(pair) != 2)
+		return refuse_type(r, pair, "a pair [name, value]");
+	name = json_item(pair, 0);
+	json_pointer_push_index(r->pointer_z, 0);
+	if (json_kind(name) != JSON_KIND_STRING)
+		return refuse_type(r, name, "a string");
+	json_pointer_pop(r->pointer_z);
+	json_pointer_push_index(r->pointer_z, 1);
+	if (!add_line(r, json_text(name), json_item(pair, 1)))
+		return false;
+	json_pointer_pop(r->pointer_z);
+	return true;
+}
+
+static bool read_headers(struct reader *r, const struct json *v)
+{
+	if (json_kind(v) == JSON_KIND_OBJECT)
+		return read_header_object(r, v);
+	if (json_kind(v) != JSON_KIND_ARRAY)
+		return refuse_type(r, v, "an object, or a list of [name, value] pairs,");
+	for (size_t i = 0; i < json_count(v); i++) {
+		json_pointer_push_index(r->pointer_z, i);
+		if (!read_header_pair(r, json_item(v, i)))
+			return false;
+		json_pointer_pop(r->pointer_z);
+	}
+	return true;
+}
+
+static const struct str member_names[] = {{"remote_addr", 11}, {"headers", 7}, {"token", 5}, {"method", 6}, {"host", 4},
+	{"path", 4}, {"cost", 4}, {"peek", 4}, {"id", 2}};
+
+static bool (*const member_readers[])(struct reader *r, const struct json *v) = {read_remote_addr, read_headers,
+	read_token, read_method, read_host, read_path, read_cost, read_peek, read_id};
+
+#define N_MEMBERS (sizeof(member_names) / sizeof(member_names[0]))
+
+static bool refuse_member(struct reader *r, struct str name)
+{
+	size_t nearest = str_nearest(name, member_names, N_MEMBERS);
+
+	if (nearest < N_MEMBERS)
+		problem_set(r->problem, PROBLEM_UNKNOWN_MEMBER, "unknown member; did you mean \"%.*s\"?",
+			STR_ARG(member_names[nearest]));
+	else
+		problem_set(r->problem, PROBLEM_UNKNOWN_MEMBER, "unknown member");
+	return refuse_at(r, true);
+}
+
+static bool read_member(struct reader *r, struct str name, const struct json *value)
+{
+	for (size_t i = 0; i < N_MEMBERS; i++) {
+		if (str_equal(name, member_names[i]))
+			return member_readers[i](r, value);
+	}
+	return refuse_member(r, name);
+}
+
+static bool read_root(struct reader *r, const struct json *root)
+{
+	struct json_walk w;
+
+	if (json_kind(root) != JSON_KIND_OBJECT)
+		return refuse_type(r, root, "an object");
+	w = json_walk_start(root);
+	while (json_walk_next(&w)) {
+		json_pointer_push(r->pointer_z, w.name);
+		if (!read_member(r, w.name, w.value))
+			return false;
+		json_pointer_pop(r->pointer_z);
+	}
+	r->req->headers = r->lines;
+	r->req->n_headers = r->n_lines;
+	if (r->req->remote_addr.ptr != NULL)
+		return true;
+	problem_set(r->problem, PROBLEM_MISSING_MEMBER, "remote_addr is required: the client's end of your connection");
+	return refuse_at(r, false);
+}
+
+bool check_read(const struct json *root, struct str body, struct arena *a, struct request *ret,
+	struct problem *ret_problem)
+{
+	struct reader r = {.arena = a, .body = body, .req = ret, .problem = ret_problem};
+
+	return read_root(&r, root);
+}

@@ -38,8 +38,8 @@ static struct fault *grow(struct fault_list *list)
 	return &list->items[list->n++];
 }
 
-struct fault *fault_add(struct fault_list *list, enum fault_severity severity, const char *code, const char *pointer_z,
-	const char *format, ...)
+struct fault *fault_add(struct fault_list *list, enum fault_severity severity, const char *code,
+	const char *pointer_z, const char *format, ...)
 {
 	struct fault *f = grow(list);
 	va_list args;

@@ -32,7 +32,8 @@ void json_setup(void)
 static enum err explain_memory(struct json_fault *ret_fault)
 {
 	*ret_fault = (struct json_fault){.kind = JSON_FAULT_MEMORY};
-	(void)snprintf(ret_fault->detail_z, sizeof(ret_fault->detail_z), "there is not enough memory to read the text");
+	(void)snprintf(ret_fault->detail_z, sizeof(ret_fault->detail_z),
+		"there is not enough memory to read the text");
 	return ERR_MEMORY;
 }
 

@@ -89,7 +89,8 @@ static bool level_is(const struct json_level *level, struct str token)
 	return str_equal(json_scan_name(level->name, name, sizeof(name), &whole), token) && whole;
 }
 
-bool json_locate(struct str text, const char *pointer_z, bool at_name, unsigned *ret_line, unsigned *ret_column)
+bool json_locate(
+	struct str text, const char *pointer_z, bool at_name, unsigned *ret_line, unsigned *ret_column)
 {
 	char buffer[JSON_POINTER_BYTES];
 	struct str token = {NULL, 0};

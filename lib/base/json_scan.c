@@ -75,14 +75,24 @@ static size_t utf8_length(const struct json_scan *s, size_t at)
 	return len;
 }
 
+static bool fail_at_end(struct json_scan *s)
+{
+	const char *why = "the text is empty";
+
+	if (s->depth > 0 && s->levels[s->depth - 1].is_object)
+		why = "the text ends inside an object";
+	else if (s->depth > 0)
+		why = "the text ends inside an array";
+	return fail(s, JSON_FAULT_SYNTAX, s->at, why);
+}
+
 /* A byte that starts nothing JSON knows. Says what people most often meant by it. */
 static bool fail_at_byte(struct json_scan *s, const char *why)
 {
 	int c = peek(s);
 
 	if (c < 0)
-		return fail(s, JSON_FAULT_SYNTAX, s->at, s->depth == 0 ? "the text is empty" :
-			s->levels[s->depth - 1].is_object ? "the text ends inside an object" : "the text ends inside an array");
+		return fail_at_end(s);
 	if (c >= 0x80 && utf8_length(s, s->at) == 0)
 		return fail(s, JSON_FAULT_UTF8, s->at, "the text is not valid UTF-8");
 	if (s->at == 0 && c == 0xef && peek_at(s, 1) == 0xbb && peek_at(s, 2) == 0xbf)
@@ -129,7 +139,8 @@ static bool scan_escape(struct json_scan *s, bool is_name)
 		return true;
 	}
 	if (c != 'u')
-		return fail(s, JSON_FAULT_SYNTAX, s->at, "a backslash starts an escape that JSON does not know");
+		return fail(
+			s, JSON_FAULT_SYNTAX, s->at, "a backslash starts an escape that JSON does not know");
 	unit = escape_unit(s, s->at);
 	if (unit < 0)
 		return fail(s, JSON_FAULT_SYNTAX, s->at, "four hex digits must stand behind \\u");
@@ -160,7 +171,8 @@ static bool scan_string(struct json_scan *s, bool is_name, struct str *ret_raw)
 		if (c == '"')
 			break;
 		if (c < 0x20)
-			return fail(s, JSON_FAULT_SYNTAX, s->at, "a control character inside a string must be written as an escape");
+			return fail(s, JSON_FAULT_SYNTAX, s->at,
+				"a control character inside a string must be written as an escape");
 		if (c == '\\') {
 			if (!scan_escape(s, is_name))
 				return false;
@@ -204,7 +216,8 @@ static bool scan_number(struct json_scan *s)
 	if (peek(s) == '.') {
 		s->at++;
 		if (!scan_digits(s))
-			return fail(s, JSON_FAULT_SYNTAX, start, "a digit must stand behind the decimal point");
+			return fail(
+				s, JSON_FAULT_SYNTAX, start, "a digit must stand behind the decimal point");
 	}
 	if (peek(s) == 'e' || peek(s) == 'E') {
 		s->at++;
@@ -247,7 +260,8 @@ static bool scan_value(struct json_scan *s)
 	s->opened = c == '{' || c == '[';
 	if (s->opened) {
 		if (s->depth == JSON_DEPTH_MAX)
-			return fail(s, JSON_FAULT_DEPTH, s->at, "arrays and objects are nested more than 64 deep");
+			return fail(s, JSON_FAULT_DEPTH, s->at,
+				"arrays and objects are nested more than 64 deep");
 		s->levels[s->depth++] = (struct json_level){c == '{', 0, {NULL, 0}};
 		s->at++;
 		return true;
@@ -301,13 +315,14 @@ static bool scan_behind(struct json_scan *s)
 		if (empty)
 			return true;
 		if (c != ',')
-			return fail_at_byte(s, level->is_object ? "a comma or a closing brace must stand here" :
-				"a comma or a closing bracket must stand here");
+			return fail_at_byte(s, level->is_object ? "a comma or a closing brace must stand here"
+								: "a comma or a closing bracket must stand here");
 		s->at++;
 		level->index++;
 		skip_space(s);
 		if (peek(s) == '}' || peek(s) == ']')
-			return fail(s, JSON_FAULT_SYNTAX, s->at, "a comma stands in front of the closing bracket");
+			return fail(s, JSON_FAULT_SYNTAX, s->at,
+				"a comma stands in front of the closing bracket");
 		return true;
 	}
 }
@@ -352,7 +367,8 @@ static size_t decode_char(struct json_scan *s, char unit[4])
 
 		s->at += 6;
 		if (code >= 0xd800 && code <= 0xdbff) {
-			code = 0x10000 + ((code - 0xd800) << 10) + ((unsigned long)escape_unit(s, s->at) - 0xdc00);
+			code = 0x10000 + ((code - 0xd800) << 10) +
+			       ((unsigned long)escape_unit(s, s->at) - 0xdc00);
 			s->at += 6;
 		}
 		return utf8_write(code, unit);
@@ -416,7 +432,8 @@ static void explain_name(const struct json_scan *s, struct json_fault *ret_fault
 	struct text t;
 
 	text_init(&t, shown, sizeof(shown));
-	text_visible(&t, json_scan_name(s->levels[s->depth - 1].name, name, sizeof(name), NULL), NAME_SHOWN_BYTES);
+	text_visible(
+		&t, json_scan_name(s->levels[s->depth - 1].name, name, sizeof(name), NULL), NAME_SHOWN_BYTES);
 	(void)snprintf(ret_fault->detail_z, sizeof(ret_fault->detail_z), "the member \"%.*s\" %s",
 		STR_ARG(text_view(&t)), s->why);
 }
@@ -434,7 +451,8 @@ void json_scan_explain(const struct json_scan *s, struct json_fault *ret_fault)
 		const struct json_level *level = &s->levels[i];
 
 		if (level->is_object)
-			json_pointer_push(ret_fault->pointer_z, json_scan_name(level->name, name, sizeof(name), NULL));
+			json_pointer_push(
+				ret_fault->pointer_z, json_scan_name(level->name, name, sizeof(name), NULL));
 		else
 			json_pointer_push_index(ret_fault->pointer_z, level->index);
 	}
@@ -451,7 +469,8 @@ static bool has_many_brackets(struct str text)
 	size_t n = 0;
 
 	for (const char *bracket = "[{"; *bracket != '\0'; bracket++)
-		for (const char *p = text.ptr; p < end && (p = memchr(p, *bracket, (size_t)(end - p))) != NULL; p++)
+		for (const char *p = text.ptr;
+			p < end && (p = memchr(p, *bracket, (size_t)(end - p))) != NULL; p++)
 			if (++n > JSON_DEPTH_MAX)
 				return true;
 	return false;

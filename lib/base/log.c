@@ -158,7 +158,8 @@ static void print_time(char out[40])
 	(void)snprintf(out + len, 40 - len, ".%06uZ", (unsigned)(now % NS_PER_S / 1000));
 }
 
-void log_write(enum log_level level, const char *event, struct str message, const struct log_field *fields, size_t n)
+void log_write(
+	enum log_level level, const char *event, struct str message, const struct log_field *fields, size_t n)
 {
 	/* Tried in turn until the line fits. The last one always does: it has no fields. */
 	static const struct {
@@ -174,7 +175,8 @@ void log_write(enum log_level level, const char *event, struct str message, cons
 		return;
 	print_time(ts_z);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct line l = {ts_z, level, event, message, fields, sizes[i].fields ? n : 0, sizes[i].value_max_bytes};
+		struct line l = {ts_z, level, event, message, fields, sizes[i].fields ? n : 0,
+			sizes[i].value_max_bytes};
 
 		text_init(&t, buffer, sizeof(buffer));
 		if (sink.is_json)

@@ -79,8 +79,8 @@ static void put_label(struct text *t, bool is_first, const char *name, struct st
 }
 
 /* "name_suffix{labels,le="le"} ", up to the value; le may be empty. */
-static void put_head(struct text *t, enum metric m, const char *suffix, const struct metric_label *labels, size_t n,
-	struct str le)
+static void put_head(struct text *t, enum metric m, const char *suffix, const struct metric_label *labels,
+	size_t n, struct str le)
 {
 	text_z(t, metrics[m].name);
 	text_z(t, suffix);
@@ -98,7 +98,8 @@ void metric_sample(struct text *t, enum metric m, const struct metric_label *lab
 	text_char(t, '\n');
 }
 
-void metric_sample_seconds(struct text *t, enum metric m, const struct metric_label *labels, size_t n, uint64_t ns_value)
+void metric_sample_seconds(
+	struct text *t, enum metric m, const struct metric_label *labels, size_t n, uint64_t ns_value)
 {
 	put_head(t, m, "", labels, n, str_make(NULL, 0));
 	put_seconds(t, ns_value);

@@ -30,7 +30,8 @@ static void test_grows_in_order_and_counts(void **state)
 	(void)state;
 	fault_list_init(&list);
 	for (int i = 0; i < 100; i++)
-		assert_non_null(fault_add(&list, i % 4 == 0 ? FAULT_WARNING : FAULT_ERROR, "wrong_type", "/rules", "number %d", i));
+		assert_non_null(fault_add(&list, i % 4 == 0 ? FAULT_WARNING : FAULT_ERROR, "wrong_type",
+			"/rules", "number %d", i));
 	assert_int_equal(list.n, 100);
 	assert_int_equal(list.n_errors, 75);
 	assert_int_equal(list.n_warnings, 25);
@@ -59,7 +60,9 @@ static void test_text_is_plain_and_cut(void **state)
 	long_z[sizeof(long_z) - 1] = '\0';
 	fault_list_init(&list);
 	f = fault_add(&list, FAULT_ERROR, "bad_syntax", long_z, "a\x1b[2J\nb\xc3\xbc%s", "!");
-	assert_string_equal(f->text_z, "a?[2J?b" "?" "?!");
+	assert_string_equal(f->text_z, "a?[2J?b"
+				       "?"
+				       "?!");
 	assert_int_equal(strlen(f->pointer_z), sizeof(f->pointer_z) - 1);
 	f = fault_add(&list, FAULT_ERROR, "bad_syntax", "", "%s", long_z);
 	assert_int_equal(strlen(f->text_z), sizeof(f->text_z) - 1);
@@ -70,8 +73,10 @@ static const struct {
 	struct fault fault;
 	const char *expected_z;
 } printed[] = {
-	{{FAULT_ERROR, "unknown_member", "/rules/2/limts", 14, 7, "postern.json", "unknown member (did you mean \"limits\"?)"},
-		"postern.json:14:7: /rules/2/limts: error: unknown member (did you mean \"limits\"?) [unknown_member]"},
+	{{FAULT_ERROR, "unknown_member", "/rules/2/limts", 14, 7, "postern.json",
+		 "unknown member (did you mean \"limits\"?)"},
+		"postern.json:14:7: /rules/2/limts: error: unknown member (did you mean \"limits\"?) "
+		"[unknown_member]"},
 	{{FAULT_WARNING, "risky", "", 0, 0, "postern.json", "anybody may ask"},
 		"postern.json: warning: anybody may ask [risky]"},
 	{{FAULT_ERROR, "body_not_json", "", 3, 0, "a.json", "the text is empty"},
@@ -112,7 +117,10 @@ static void test_print_cuts(void **state)
 
 static void test_print_of_the_longest(void **state)
 {
-	struct fault f = {.severity = FAULT_WARNING, .code = "not_in_this_version", .line = UINT32_MAX, .column = UINT32_MAX};
+	struct fault f = {.severity = FAULT_WARNING,
+		.code = "not_in_this_version",
+		.line = UINT32_MAX,
+		.column = UINT32_MAX};
 	char out[8192];
 	size_t len;
 

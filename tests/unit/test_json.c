@@ -139,8 +139,9 @@ static void test_kinds(void **state)
 
 static void test_values(void **state)
 {
-	struct json *root = read_z("{\"t\": true, \"f\": false, \"least\": -9223372036854775808, \"most\": 9223372036854775807,"
-				   "\"list\": [10, [], {}], \"s\": \"\\u00fc\\ud83d\\ude00\\n\\\"\\\\\\/\", \"e\": \"\"}");
+	struct json *root = read_z(
+		"{\"t\": true, \"f\": false, \"least\": -9223372036854775808, \"most\": 9223372036854775807,"
+		"\"list\": [10, [], {}], \"s\": \"\\u00fc\\ud83d\\ude00\\n\\\"\\\\\\/\", \"e\": \"\"}");
 	const struct json *list = json_member(root, "list");
 
 	(void)state;
@@ -221,7 +222,8 @@ static const struct {
 	{STR("{'a': 1}"), JSON_FAULT_SYNTAX, 1, 2, "", "double quotes"},
 	{STR("[,1]"), JSON_FAULT_SYNTAX, 1, 2, "", "a value must stand here"},
 	{STR("[1, // one\n2]"), JSON_FAULT_SYNTAX, 1, 5, "", "no comments"},
-	{STR("{\"rules\": [{\"limits\": [yes]}]}"), JSON_FAULT_SYNTAX, 1, 24, "/rules/0/limits", "without quotes"},
+	{STR("{\"rules\": [{\"limits\": [yes]}]}"), JSON_FAULT_SYNTAX, 1, 24, "/rules/0/limits",
+		"without quotes"},
 	{STR("nul"), JSON_FAULT_SYNTAX, 1, 1, "", "without quotes"},
 	{STR("truex"), JSON_FAULT_SYNTAX, 1, 1, "", "without quotes"},
 	{STR("True"), JSON_FAULT_SYNTAX, 1, 1, "", "without quotes"},
@@ -261,11 +263,13 @@ static const struct {
 	{STR("[\"\xc3\xbc\", x]"), JSON_FAULT_SYNTAX, 1, 8, "", "without quotes"},
 	{STR("{\"a\": 1, \"a\": 2}"), JSON_FAULT_DUPLICATE, 1, 10, "/a", "the member \"a\" comes twice"},
 	{STR("{\"a\": 1, \"\\u0061\": }"), JSON_FAULT_DUPLICATE, 1, 10, "/a", "the member \"a\" comes twice"},
-	{STR("{\"x\": [0,\n{\"a~/\xc3\xbc\": {\"a\": 1},\n \"a~/\xc3\xbc\": 2}]}"), JSON_FAULT_DUPLICATE, 3, 2, "/x/1/a~0~1\xc3\xbc",
-		"the member \"a~/\\xc3\\xbc\" comes twice"},
+	{STR("{\"x\": [0,\n{\"a~/\xc3\xbc\": {\"a\": 1},\n \"a~/\xc3\xbc\": 2}]}"), JSON_FAULT_DUPLICATE, 3,
+		2, "/x/1/a~0~1\xc3\xbc", "the member \"a~/\\xc3\\xbc\" comes twice"},
 	{STR("{\"\": 1, \"\": 2}"), JSON_FAULT_DUPLICATE, 1, 9, "/", "the member \"\" comes twice"},
-	{STR("{\"0123456789012345678901234567890\\u001b\": 1, \"0123456789012345678901234567890\\u001b\": 2}"), JSON_FAULT_DUPLICATE,
-		1, 46, "/0123456789012345678901234567890\x1b", "the member \"012345678901234567890123...\" comes twice"},
+	{STR("{\"0123456789012345678901234567890\\u001b\": 1, \"0123456789012345678901234567890\\u001b\": "
+	     "2}"),
+		JSON_FAULT_DUPLICATE, 1, 46, "/0123456789012345678901234567890\x1b",
+		"the member \"012345678901234567890123...\" comes twice"},
 	/* The first fault counts, not the worst. */
 	{STR("[1 \xff]"), JSON_FAULT_UTF8, 1, 4, "", "UTF-8"},
 	{STR("[oops, \"\xff\"]"), JSON_FAULT_SYNTAX, 1, 2, "", "without quotes"},
@@ -292,8 +296,8 @@ static void test_faults(void **state)
 
 static void test_faults_repeat_no_value(void **state)
 {
-	static const char *const texts[] = {
-		"{\"token\": \"s3cret\" x}", "{\"token\": s3cret}", "{\"token\": \"s3cret}", "[\"s3cret\\q\"]", "s3cret",
+	static const char *const texts[] = {"{\"token\": \"s3cret\" x}", "{\"token\": s3cret}",
+		"{\"token\": \"s3cret}", "[\"s3cret\\q\"]", "s3cret",
 		"{\"token\": \"s3cret\", \"b\": 1, \"b\": 2}", "\"s3cret\" s3cret", "[\"s3cret\xff\"]"};
 
 	(void)state;
@@ -371,8 +375,9 @@ static void test_hostile_depth(void **state)
 	free(text);
 }
 
-static const char sample_z[] = "{\"a\": [1, -2.5e3, {\"b\\u00fc\\n\": null}],\n \"c/d\": \"x\\ud83d\\ude00\xc3\xbc\",\n\n\t\"\": {},"
-			       " \"e~\": [[], true, [false]]}";
+static const char sample_z[] =
+	"{\"a\": [1, -2.5e3, {\"b\\u00fc\\n\": null}],\n \"c/d\": \"x\\ud83d\\ude00\xc3\xbc\",\n\n\t\"\": {},"
+	" \"e~\": [[], true, [false]]}";
 
 /* Each prefix and each changed byte: read to the end or refused with a place inside the text, and never anything worse. */
 static void test_damaged_texts(void **state)
@@ -400,7 +405,8 @@ static void test_damaged_texts(void **state)
 		memcpy(text, sample_z, len);
 		text[i / 256] = (char)(i % 256);
 		if (json_read(&root, str_make(text, len), &f) != ERR_OK)
-			assert_true(f.kind != JSON_FAULT_MEMORY && f.line >= 1 && f.line <= 5 && f.column <= len + 1);
+			assert_true(f.kind != JSON_FAULT_MEMORY && f.line >= 1 && f.line <= 5 &&
+				    f.column <= len + 1);
 		json_free(root);
 	}
 }
@@ -424,8 +430,8 @@ static void test_locate(void **state)
 		{"/e~0", 4, 16, 4, 10},
 		{"/e~0/2/0", 4, 28, 4, 28},
 	};
-	static const char *const nowhere[] = {"a", "/b", "/a/3", "/a/00", "/a/-", "/a/", "/a/0/0", "/c/d", "/c~1d/x", "//x", "/e",
-		"/e~0/0/0", "/A", "/a/18446744073709551616", "/a/2/b"};
+	static const char *const nowhere[] = {"a", "/b", "/a/3", "/a/00", "/a/-", "/a/", "/a/0/0", "/c/d",
+		"/c~1d/x", "//x", "/e", "/e~0/0/0", "/A", "/a/18446744073709551616", "/a/2/b"};
 	struct str text = STR(sample_z);
 	unsigned line, column;
 
@@ -500,7 +506,8 @@ static void test_pointer_is_cut_but_keeps_its_levels(void **state)
 		}
 		/* Nothing was cut inside an escape or a character. */
 		assert_null(strstr(p, "~/"));
-		for (const char *slash = strchr(p + 1, '/'); fill >= 2 && slash != NULL; slash = strchr(slash + 1, '/'))
+		for (const char *slash = strchr(p + 1, '/'); fill >= 2 && slash != NULL;
+			slash = strchr(slash + 1, '/'))
 			assert_true(slash[-1] == '/' || slash[-1] == fills[fill][strlen(fills[fill]) - 1]);
 		for (size_t depth = 64; depth-- > 0;) {
 			json_pointer_pop(p);

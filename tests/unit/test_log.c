@@ -94,7 +94,8 @@ static void test_text_form(void **state)
 	(void)state;
 	log_setup(LOG_DEBUG, LOG_TEXT, ends[1]);
 	log_write(LOG_INFO, "decision", STR("deny"), fields, 8);
-	expect_text(" info decision: deny door=check dur_us=7 identity=\"\" path=\"/a b\" quote=\"\\\" identity=\\\"edge\""
+	expect_text(" info decision: deny door=check dur_us=7 identity=\"\" path=\"/a b\" quote=\"\\\" "
+		    "identity=\\\"edge\""
 		    " equals=\"a=b\" slash=\"a\\\\b\" most=18446744073709551615");
 	log_say(LOG_ERROR, "start_failed", "port %d is taken", 9180);
 	expect_text(" error start_failed: port 9180 is taken");
@@ -190,7 +191,8 @@ static void test_no_byte_forges_a_line_or_drives_a_terminal(void **state)
 static void test_values_are_cut(void **state)
 {
 	char long_z[2001], expected_z[400];
-	struct log_field fields[] = {LOG_STR("a", str_make(long_z, 256)), LOG_STR("b", str_make(long_z, 257))};
+	struct log_field fields[] = {
+		LOG_STR("a", str_make(long_z, 256)), LOG_STR("b", str_make(long_z, 257))};
 	struct json *root;
 
 	(void)state;
@@ -213,7 +215,8 @@ static void test_values_are_cut(void **state)
 
 static void test_hostile_values_push_nothing_out_of_the_line(void **state)
 {
-	static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11"};
+	static const char *const names[] = {
+		"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11"};
 	enum { N = sizeof(names) / sizeof(names[0]) };
 	struct log_field fields[N + 1];
 	char escapes[5000];
@@ -229,7 +232,8 @@ static void test_hostile_values_push_nothing_out_of_the_line(void **state)
 		log_setup(LOG_DEBUG, format, ends[1]);
 		log_write(LOG_INFO, "hostile", str_make(escapes, sizeof(escapes)), fields, N + 1);
 		s = receive();
-		assert_true(str_ends_with(s, format == LOG_JSON ? STR(",\"identity\":\"edge\"}") : STR(" identity=edge")));
+		assert_true(str_ends_with(
+			s, format == LOG_JSON ? STR(",\"identity\":\"edge\"}") : STR(" identity=edge")));
 		assert_non_null(memmem(s.ptr, s.len, "f11", 3));
 		assert_non_null(memmem(s.ptr, s.len, "...(5000 bytes)", 15));
 	}
@@ -283,11 +287,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_text_form, open_ends, close_ends),
 		cmocka_unit_test_setup_teardown(test_json_form, open_ends, close_ends),
 		cmocka_unit_test_setup_teardown(test_time_is_now_in_utc, open_ends, close_ends),
-		cmocka_unit_test_setup_teardown(test_lines_under_the_level_are_dropped, open_ends, close_ends),
-		cmocka_unit_test_setup_teardown(test_auto_is_json_where_no_terminal_is, open_ends, close_ends),
-		cmocka_unit_test_setup_teardown(test_no_byte_forges_a_line_or_drives_a_terminal, open_ends, close_ends),
+		cmocka_unit_test_setup_teardown(
+			test_lines_under_the_level_are_dropped, open_ends, close_ends),
+		cmocka_unit_test_setup_teardown(
+			test_auto_is_json_where_no_terminal_is, open_ends, close_ends),
+		cmocka_unit_test_setup_teardown(
+			test_no_byte_forges_a_line_or_drives_a_terminal, open_ends, close_ends),
 		cmocka_unit_test_setup_teardown(test_values_are_cut, open_ends, close_ends),
-		cmocka_unit_test_setup_teardown(test_hostile_values_push_nothing_out_of_the_line, open_ends, close_ends),
+		cmocka_unit_test_setup_teardown(
+			test_hostile_values_push_nothing_out_of_the_line, open_ends, close_ends),
 		cmocka_unit_test_setup_teardown(test_far_too_many_fields_are_left_out, open_ends, close_ends),
 		cmocka_unit_test(test_a_failed_write_is_forgotten),
 		cmocka_unit_test(test_limit),

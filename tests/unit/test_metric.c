@@ -49,7 +49,8 @@ static void test_every_family_has_name_type_and_help(void **state)
 		s = str_from(s, line);
 		assert_true(str_starts_with(s, str_from_z(type)));
 		s = str_from(s, strlen(type));
-		assert_true(str_equal(s, STR("counter\n")) || str_equal(s, STR("gauge\n")) || str_equal(s, STR("histogram\n")));
+		assert_true(str_equal(s, STR("counter\n")) || str_equal(s, STR("gauge\n")) ||
+			    str_equal(s, STR("histogram\n")));
 	}
 }
 
@@ -81,7 +82,8 @@ static void test_label_values_are_escaped(void **state)
 
 static void test_seconds_are_exact(void **state)
 {
-	static const uint64_t values[] = {0, 1, 1000, 100000000, 1500000000, 2000000000, 1000000001, UINT64_MAX};
+	static const uint64_t values[] = {
+		0, 1, 1000, 100000000, 1500000000, 2000000000, 1000000001, UINT64_MAX};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)

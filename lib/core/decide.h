@@ -9,10 +9,17 @@
  *            an overflow one, and the wait is the longest of them); a requirement not met (refused, charged); allowed.
  *            Rules are found on the normalised and on the raw path; where they differ the union of both rules' limits is
  *            charged (equal limit and key once) and either's denial or requirement counts. Limits, action and
- *            requirement of a rule in shadow mode never refuse; what they would have done is told as "would".
- * Ownership  Both structs are the caller's; keys lie in the arena.
+ *            requirement of a rule in shadow mode never refuse; what they would have done is told as "would", judged in
+ *            the same order: what a shadow rule would have refused without charging is not charged for it either, and
+ *            an exempt identity that it would have refused is told as shadow.
+ *            The limits of an identity stand in for those of every rule that counts (action limit, none of its own
+ *            included). A limit that both an enforced and a shadow rule name is charged once, as an enforced one.
+ * Ownership  Both structs are the caller's; keys lie in the arena. Neither is cleared first, because both are large:
+ *            of an array the first n items are valid, and the fields of the client and the token only if has_client.
  * Threads    Pure.
  * Errors     a full arena, or more than 16 charges: reason internal, nothing charged.
+ * Limits     the arena needs DECIDE_ARENA_BYTES for keys, and the length of path and host on top; with a trace also one
+ *            struct rule_step a rule.
  */
 #ifndef POSTERN_CORE_DECIDE_H
 #define POSTERN_CORE_DECIDE_H
@@ -23,11 +30,14 @@
 #include "core/request.h"
 #include "core/verdict.h"
 
+/* All that keys can take, whatever is sent. */
+#define DECIDE_ARENA_BYTES (CHARGES_MAX * (POLICY_KEY_BYTES_MAX + 128))
+
 struct plan {
 	bool is_final;           /* no charges; reason below is the verdict's */
 	enum reason reason;      /* final reason, or what stands if every charge is taken */
 	enum reason would;       /* what a shadow rule would have said so far; REASON_ALLOWED: nothing */
-	bool has_client;
+	bool has_client;         /* else the fault of the request ended it: no client, no rule, token absent */
 	struct client client;
 	struct token_result token;
 	const struct rule *rule; /* the normalised path's */
@@ -47,10 +57,10 @@ struct rule_step {
 };
 
 struct trace {
-	struct client_trace client;
+	struct client_trace client; /* if the plan has a client */
 	struct str path_normalised, path_raw;
 	bool has_path;
-	struct rule_step *rules; /* in the arena; up to and including the last one that was looked at */
+	struct rule_step *rules; /* in the arena; up to and including the last that was looked at for either path */
 	size_t n_rules;
 };
 

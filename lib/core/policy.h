@@ -95,15 +95,14 @@ struct policy_view {
 	const struct client *client;
 	const struct token_result *token;
 	const struct request *req;
-	struct str path_normalised, path_raw;               /* if req->path was said */
-	struct str path_normalised_folded, path_raw_folded; /* lower case, for ignore_case */
-	struct str host;                                    /* lower case, no port, no trailing dot; if said */
+	struct str path_normalised, path_raw; /* if req->path was said */
+	struct str host;                      /* lower case, no port, no trailing dot; if req->host was said */
 };
 
 /* Why a rule did not match, for explain. */
 enum rule_miss { MISS_NONE /* it matched */, MISS_HOST, MISS_METHOD, MISS_PATH, MISS_IDENTITY, MISS_CLIENT };
 
-/* Fills the view; host and paths may take room in the arena. */
+/* Fills the view; host and path may take room in the arena, at most their own length each (and alignment). */
 void policy_view_make(struct policy_view *ret, const struct request *req, const struct client *client,
 	const struct token_result *token, struct arena *a);
 
@@ -114,6 +113,9 @@ const struct rule *policy_find(const struct ruleset *rules, const struct policy_
 
 /* Does a token meet what the rule requires? */
 bool policy_requirement_met(const struct ruleset *rules, const struct rule *rule, const struct token_result *token);
+
+/* No bucket key is longer, whatever was sent: each part is a kind, a length and at most 64 bytes, the limit's name first. */
+#define POLICY_KEY_BYTES_MAX ((1 + LIMIT_KEY_PARTS_MAX) * (2 + 64))
 
 /* Writes the bytes that name the bucket of this limit for this request (see charge.h) into the arena. Absent parts are
  * replaced by the client; *ret_fallback says whether one was. {NULL, 0} if the arena is full. */

@@ -11,35 +11,51 @@
 
 #include "base/must.h"
 
-#define V4_TEXT_MIN 7
-#define V4_TEXT_MAX 15
+#include <endian.h>
+
+#define V6_COLON_WITHIN 5
 #define V6_TEXT_MAX 45
 #define ZONE_MAX 32
 #define PORT_DIGITS_MAX 5
+#define WITH_PORT_TEXT_MAX (1 + V6_TEXT_MAX + 1 + ZONE_MAX + 2 + PORT_DIGITS_MAX)
 #define NO_GAP 99
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 static const uint8_t nat64_prefix[12] = {0x00, 0x64, 0xff, 0x9b};
 
-static bool read_v4(uint8_t out[4], const char *p, const char *end)
+/* Reads four numbers from p on, however the text goes on; NULL if they are not there. */
+static const char *read_v4(uint32_t *ret_address, const char *p, const char *end)
 {
+	uint32_t address = 0;
+
 	for (int i = 0; i < 4; i++) {
 		unsigned v;
 
 		if (i != 0 && (p == end || *p++ != '.'))
-			return false;
+			return NULL;
 		if (p == end || !str_is_digit(*p))
-			return false;
+			return NULL;
 		v = (unsigned)(*p++ - '0');
 		/* A digit behind a leading zero stays unread, and fails as the dot or end that it is not. */
 		while (v != 0 && p != end && str_is_digit(*p)) {
 			v = v * 10 + (unsigned)(*p++ - '0');
 			if (v > 255)
-				return false;
+				return NULL;
 		}
-		out[i] = (uint8_t)v;
+		address = address << 8 | v;
 	}
-	return p == end;
+	*ret_address = address;
+	return p;
+}
+
+struct ip ip_from_v4(uint32_t address_host_order)
+{
+	/* Written in the two halves in which range.c reads it. */
+	const uint64_t halves[2] = {0, htobe64((uint64_t)0xffff << 32 | address_host_order)};
+	struct ip ip;
+
+	memcpy(ip.bytes, halves, sizeof(halves));
+	return ip;
 }
 
 static const char *read_group(const char *p, const char *end, unsigned *ret_value)
@@ -78,9 +94,12 @@ static bool read_v6(uint8_t out[16], const char *p, const char *end)
 		if (next == p || n == 16)
 			return false;
 		if (next != end && *next == '.') {
-			if (n > 12 || !read_v4(out + n, p, end))
+			uint32_t address;
+
+			if (n > 12 || read_v4(&address, p, end) != end)
 				return false;
-			n += 4;
+			for (int shift = 24; shift >= 0; shift -= 8)
+				out[n++] = (uint8_t)(address >> shift);
 			break;
 		}
 		out[n++] = (uint8_t)(v >> 8);
@@ -128,12 +147,11 @@ static bool is_link_local_v6(const struct ip *ip)
 
 bool ip_parse_v4(struct ip *ret_ip, struct str s)
 {
-	uint8_t four[4];
+	uint32_t address;
 
-	if (s.len < V4_TEXT_MIN || s.len > V4_TEXT_MAX || !read_v4(four, s.ptr, s.ptr + s.len))
+	if (s.len == 0 || read_v4(&address, s.ptr, s.ptr + s.len) != s.ptr + s.len)
 		return false;
-	memcpy(ret_ip->bytes, mapped_prefix, sizeof(mapped_prefix));
-	memcpy(ret_ip->bytes + sizeof(mapped_prefix), four, sizeof(four));
+	*ret_ip = ip_from_v4(address);
 	return true;
 }
 
@@ -153,11 +171,19 @@ bool ip_parse_v6(struct ip *ret_ip, struct str s)
 	return true;
 }
 
+static bool is_v6_text(struct str s)
+{
+	size_t n = s.len < V6_COLON_WITHIN ? s.len : V6_COLON_WITHIN;
+
+	for (size_t i = 0; i < n; i++)
+		if (s.ptr[i] == ':')
+			return true;
+	return false;
+}
+
 bool ip_parse(struct ip *ret_ip, struct str s)
 {
-	struct str start = str_head(s, V4_TEXT_MIN);
-
-	return str_find(start, ':') != start.len ? ip_parse_v6(ret_ip, s) : ip_parse_v4(ret_ip, s);
+	return is_v6_text(s) ? ip_parse_v6(ret_ip, s) : ip_parse_v4(ret_ip, s);
 }
 
 static bool port_is_valid(struct str port)
@@ -187,39 +213,33 @@ static bool read_port(struct str rest, struct str *ret_port)
 bool ip_parse_with_port(struct ip *ret_ip, struct str s, struct str *ret_port)
 {
 	struct ip ip;
-	struct str address, rest;
+	struct str rest;
 
-	if (s.len == 0 || s.len > V6_TEXT_MAX + 1 + ZONE_MAX + sizeof("[]:65535"))
+	if (s.len == 0 || s.len > WITH_PORT_TEXT_MAX)
 		return false;
 	if (s.ptr[0] == '[') {
 		size_t close = str_find(s, ']');
 
-		if (close == s.len)
+		if (close == s.len || !ip_parse_v6(&ip, str_make(s.ptr + 1, close - 1)))
 			return false;
-		address = str_make(s.ptr + 1, close - 1);
 		rest = str_from(s, close + 1);
-		if (!ip_parse_v6(&ip, address) || !read_port(rest, ret_port))
+	} else if (is_v6_text(s)) {
+		if (!ip_parse_v6(&ip, s))
 			return false;
+		rest = str_from(s, s.len);
 	} else {
-		size_t colon = str_find(s, ':');
+		uint32_t address;
+		const char *end = read_v4(&address, s.ptr, s.ptr + s.len);
 
-		address = colon < V4_TEXT_MIN ? s : str_head(s, colon);
-		rest = str_from(s, address.len);
-		if (!ip_parse(&ip, address) || !read_port(rest, ret_port))
+		if (end == NULL)
 			return false;
+		ip = ip_from_v4(address);
+		rest = str_from(s, (size_t)(end - s.ptr));
 	}
+	if (!read_port(rest, ret_port))
+		return false;
 	*ret_ip = ip;
 	return true;
-}
-
-struct ip ip_from_v4(uint32_t address_host_order)
-{
-	struct ip ip;
-
-	memcpy(ip.bytes, mapped_prefix, sizeof(mapped_prefix));
-	for (int i = 0; i < 4; i++)
-		ip.bytes[12 + i] = (uint8_t)(address_host_order >> (24 - 8 * i));
-	return ip;
 }
 
 struct ip ip_from_bytes(const uint8_t bytes[16])

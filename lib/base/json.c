@@ -58,13 +58,52 @@ static enum err explain(struct str text, const json_error_t *error, struct json_
 	return ERR_SYNTAX;
 }
 
+/* True if the text holds more than JSON_DEPTH_MAX opening brackets, in strings or not. */
+static bool has_many_brackets(struct str text)
+{
+	const char *end = text.ptr + text.len;
+	size_t n = 0;
+
+	for (const char *bracket = "[{"; *bracket != '\0'; bracket++)
+		for (const char *p = text.ptr;
+			p < end && (p = memchr(p, *bracket, (size_t)(end - p))) != NULL; p++)
+			if (++n > JSON_DEPTH_MAX)
+				return true;
+	return false;
+}
+
+/* True if more than JSON_DEPTH_MAX brackets are open at once anywhere. Cheap: most texts hold fewer at all. */
+static bool is_deep(struct str text)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	if (text.len == 0 || !has_many_brackets(text))
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i];
+
+		if (c == '"') {
+			in_string = !in_string;
+		} else if (in_string) {
+			i += c == '\\';
+		} else if (c == '[' || c == '{') {
+			if (++depth > JSON_DEPTH_MAX)
+				return true;
+		} else if ((c == ']' || c == '}') && depth > 0) {
+			depth--;
+		}
+	}
+	return false;
+}
+
 enum err json_read(struct json **ret_root, struct str text, struct json_fault *ret_fault)
 {
 	json_error_t error;
 	json_t *root;
 
 	/* No JSON text holds a NUL byte, but jansson 2.14 passes over one behind a number. */
-	if ((text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL) || json_scan_is_deep(text))
+	if ((text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL) || is_deep(text))
 		return explain(text, NULL, ret_fault);
 	root = json_loadb(text.len > 0 ? text.ptr : "", text.len,
 		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);

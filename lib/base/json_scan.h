@@ -61,7 +61,4 @@ struct str json_scan_name(struct str raw, char *out, size_t size, bool *ret_whol
 /* Line and column of a byte of the text; both from 1. */
 void json_scan_place(struct str text, size_t at, unsigned *ret_line, unsigned *ret_column);
 
-/* True if more than JSON_DEPTH_MAX brackets are open at once anywhere. Cheap: most texts hold fewer at all. */
-bool json_scan_is_deep(struct str text);
-
 #endif

@@ -117,8 +117,9 @@ void metric_observe(struct metric_histogram *h, const struct metric_bounds *b, u
 }
 
 void metric_sample_histogram(struct text *t, enum metric m, const struct metric_label *labels, size_t n,
-	const struct metric_bounds *b, const struct metric_histogram *const *parts, size_t n_parts)
+	const struct metric_parts *parts)
 {
+	const struct metric_bounds *b = parts->bounds;
 	uint64_t cumulative = 0, sum_ns = 0;
 
 	must(b->n <= BOUNDS_MAX);
@@ -126,8 +127,8 @@ void metric_sample_histogram(struct text *t, enum metric m, const struct metric_
 		char le[24];
 		struct text bound;
 
-		for (size_t part = 0; part < n_parts; part++)
-			cumulative += metric_get(&parts[part]->counts[i]);
+		for (size_t part = 0; part < parts->n; part++)
+			cumulative += metric_get(&parts->items[part]->counts[i]);
 		text_init(&bound, le, sizeof(le));
 		if (i < b->n)
 			put_seconds(&bound, b->upper_ns[i]);
@@ -137,8 +138,8 @@ void metric_sample_histogram(struct text *t, enum metric m, const struct metric_
 		text_u64(t, cumulative);
 		text_char(t, '\n');
 	}
-	for (size_t part = 0; part < n_parts; part++)
-		sum_ns += metric_get(&parts[part]->sum_ns);
+	for (size_t part = 0; part < parts->n; part++)
+		sum_ns += metric_get(&parts->items[part]->sum_ns);
 	put_head(t, m, "_sum", labels, n, str_make(NULL, 0));
 	put_seconds(t, sum_ns);
 	text_char(t, '\n');

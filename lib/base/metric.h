@@ -67,7 +67,14 @@ struct metric_bounds {
 	size_t n; /* at most 15 */
 };
 void metric_observe(struct metric_histogram *h, const struct metric_bounds *b, uint64_t value_ns);
+
+/* The same histogram as several writers keep it, one part each: a scrape shows their sum. */
+struct metric_parts {
+	const struct metric_bounds *bounds;
+	const struct metric_histogram *const *items;
+	size_t n;
+};
 void metric_sample_histogram(struct text *t, enum metric m, const struct metric_label *labels, size_t n,
-	const struct metric_bounds *b, const struct metric_histogram *const *parts, size_t n_parts);
+	const struct metric_parts *parts);
 
 #endif

@@ -104,7 +104,8 @@ static void test_histogram_is_cumulative_over_its_parts(void **state)
 	const struct metric_bounds bounds = {upper, 3};
 	const struct metric_label label = {"door", STR("check")};
 	struct metric_histogram a = {0}, b = {0};
-	const struct metric_histogram *const parts[] = {&a, &b};
+	const struct metric_histogram *const items[] = {&a, &b};
+	const struct metric_parts both = {&bounds, items, 2}, none = {&bounds, NULL, 0};
 
 	(void)state;
 	metric_observe(&a, &bounds, 0);
@@ -112,8 +113,8 @@ static void test_histogram_is_cumulative_over_its_parts(void **state)
 	metric_observe(&a, &bounds, 5001);
 	metric_observe(&b, &bounds, 1000000000);
 	metric_observe(&b, &bounds, 1000000001);
-	metric_sample_histogram(&out, METRIC_DECISION_DURATION, &label, 1, &bounds, parts, 2);
-	metric_sample_histogram(&out, METRIC_DECISION_DURATION, NULL, 0, &bounds, parts, 0);
+	metric_sample_histogram(&out, METRIC_DECISION_DURATION, &label, 1, &both);
+	metric_sample_histogram(&out, METRIC_DECISION_DURATION, NULL, 0, &none);
 	expect("postern_decision_duration_seconds_bucket{door=\"check\",le=\"0.000005\"} 2\n"
 	       "postern_decision_duration_seconds_bucket{door=\"check\",le=\"0.00001\"} 3\n"
 	       "postern_decision_duration_seconds_bucket{door=\"check\",le=\"1\"} 4\n"

@@ -59,3 +59,8 @@ void digest_base64url(const uint8_t *bytes, size_t n, char *out)
 {
 	sodium_bin2base64(out, (n * 4 + 2) / 3 + 1, bytes, n, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
+
+const char *digest_library_z(void)
+{
+	return sodium_version_string();
+}

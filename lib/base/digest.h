@@ -29,6 +29,9 @@ struct digest_key {
 
 MUST_USE enum err digest_init(void);
 
+/* Version of the library in use. */
+const char *digest_library_z(void);
+
 /* SHA-256, unkeyed: the same on every machine. */
 void digest_sha256(struct digest *ret, struct str s);
 

@@ -199,3 +199,8 @@ bool json_walk_next(struct json_walk *w)
 	w->cursor = json_object_iter_next(tree(w->object), w->cursor);
 	return true;
 }
+
+const char *json_library_z(void)
+{
+	return jansson_version_str();
+}

@@ -52,6 +52,9 @@ struct json_fault {
 	char detail_z[160];                 /* one sentence for people, plain ASCII, holds no string of the input but names */
 };
 
+/* Version of the library in use. */
+const char *json_library_z(void);
+
 /* Makes every free of the library wipe first. Once, before threads start. */
 void json_setup(void);
 

@@ -313,7 +313,7 @@ static void test_result_reads_back_as_itself(void **state)
 			continue;
 		}
 		if (!c.decided)
-			assert_true(ip_equal(&c.address, &c.peer));
+			assert_true(!rule.none_on_undecided && ip_equal(&c.address, &c.peer));
 		single.strategy = STRATEGY_SINGLE_VALUE;
 		single.header = STR("X-Forwarded-For");
 		single.header_is_forwarded = false;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of verbs with their help, and the verb that prints it.
+ */
+#include "verb.h"
+
+#include <stdio.h>
+
+#define SETTINGS_HELP \
+	"Settings, from a file or from quick flags, never both:\n" \
+	"  --config FILE                 JSON file; default: the path in POSTERN_CONFIG, else built-in settings\n" \
+	"  --rate RATE                   300/minute, 10/second, 100/15m\n" \
+	"  --burst N                     default: the rate's number\n" \
+	"  --client STRATEGY[:PARAMETER] peer, single_value, rightmost, hop_count:N, trusted_ranges, named_header:NAME\n" \
+	"  --trusted-proxies RANGES      10.0.0.0/8,192.0.2.7; alone it implies trusted_ranges\n" \
+	"  --identity NAME=FILE          a service of ours and the file with its token; repeatable\n" \
+	"  --caller RANGE                who may ask: a range or \"unix\"; repeatable; default loopback and unix\n"
+
+const struct verb verbs[] = {
+	{"serve", verb_serve, "run the decision service",
+		"postern serve\n"
+		"postern serve --config /etc/postern/postern.json\n"
+		"postern serve --rate 10/minute --trusted-proxies 172.18.0.0/16 --listen 127.0.0.1:8080\n\n"
+		SETTINGS_HELP
+		"  --listen [http=|ops=]ADDR     ADDR is HOST:PORT or unix:/path?mode=0660; beats the file; repeatable\n\n"
+		"SIGTERM drains and exits 0; a second one exits at once.\n"},
+	{"check-config", verb_check_config, "check a configuration file",
+		"postern check-config postern.json\n"
+		"postern check-config --without-secrets postern.json\n\n"
+		"Names every fault with its place and exits 3, or says OK and exits 0.\n"
+		"  --without-secrets  leave token and key files alone (for CI)\n"},
+	{"explain", verb_explain, "tell how one request would be judged, and why",
+		"postern explain --remote-addr 10.0.0.5 -H 'X-Forwarded-For: 203.0.113.7' --path /login\n"
+		"postern explain --config postern.json --json < question.json\n"
+		"postern explain --door forward_auth -H 'X-Forwarded-For: 203.0.113.7' \\\n"
+		"    -H 'X-Forwarded-Method: GET' -H 'X-Forwarded-Uri: /'\n\n"
+		"Offline: every bucket is full and nothing is charged. Without flags that describe a request, a /check body is\n"
+		"read from stdin.\n"
+		"  --remote-addr A     the client's end of the connection as the caller saw it\n"
+		"  -H 'Name: value'    a header line; repeatable, in order\n"
+		"  --token-file FILE   the token that the request shows\n"
+		"  --method M  --host H  --path P\n"
+		"  --door NAME         check (default) or forward_auth, whose headers supply remote_addr, method and path\n"
+		"  --json              the /check answer with the member \"explain\"\n"
+		"  --exit-code         exit 5 if the decision is not allow\n"
+		SETTINGS_HELP},
+	{"token", verb_token, "make a token, or the digest of one",
+		"postern token new > tokens/edge.current\n"
+		"postern token hash tokens/edge.current\n"
+		"postern token hash < tokens/edge.current\n\n"
+		"new prints a token of 256 random bits; hash prints the SHA-256 for \"token_sha256\".\n"},
+	{"health", verb_health, "ask a running instance whether it is ready",
+		"postern health\n"
+		"postern health 127.0.0.1:9182\n"
+		"postern health unix:/run/postern/ops.sock\n\n"
+		"Asks /readyz of the ops listener. Exit 0: ready; 5: not ready; 4: no answer.\n"},
+	{"version", verb_version, "print the version and those of the libraries", "postern version\n"},
+	{"help", verb_help, "tell about the verbs",
+		"postern help\n"
+		"postern help serve\n"},
+};
+
+const size_t n_verbs = sizeof(verbs) / sizeof(verbs[0]);
+
+static const char exit_codes[] = "Exit codes: 0 done; 1 could not do it now; 2 wrong usage; 3 configuration or secret invalid;\n"
+				 "            4 instance not reachable; 5 the decision is deny, or not ready\n";
+
+int verb_help(int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (argc > 2)
+		return verb_usage_error("help", "one verb at most");
+	if (argc == 2) {
+		verb = verb_find(argv[1]);
+		if (verb == NULL)
+			return verb_usage_error("help", "there is no verb \"%s\"", argv[1]);
+		fputs(verb->help, stdout);
+		return EXIT_DONE;
+	}
+	puts("postern answers, beside a gateway: may this request pass, and why?\n\n"
+	     "  postern VERB [FLAGS]\n");
+	for (size_t i = 0; i < n_verbs; i++)
+		printf("  %-14s%s\n", verbs[i].name, verbs[i].summary);
+	printf("\n\"postern help VERB\" tells more.\n%s", exit_codes);
+	return EXIT_DONE;
+}

@@ -106,7 +106,8 @@ static enum client_reason read_single(const struct client_rule *rule, const stru
 		judged.ip = ret_ip;
 		judged.reason = strategies[rule->strategy].decided;
 	}
-	client_trace_entry(trace, &list, 1, &judged);
+	if (trace != NULL)
+		client_trace_entry(trace, &list, 1, &judged);
 	return judged.reason;
 }
 
@@ -168,7 +169,8 @@ static enum client_reason read_list(const struct client_rule *rule, const struct
 		if (n > CLIENT_ENTRIES_MAX)
 			return CLIENT_REASON_TOO_MANY_HOPS;
 		judge_entry(rule, n, found, &judged, ret_ip);
-		client_trace_entry(trace, &list, n, &judged);
+		if (trace != NULL)
+			client_trace_entry(trace, &list, n, &judged);
 		if (judged.verdict == STEP_CHOSEN || judged.verdict == STEP_REFUSED)
 			return judged.reason;
 	}
@@ -184,37 +186,48 @@ static enum client_reason read_headers(const struct client_rule *rule, const str
 	}
 }
 
+/* Without headers there is the peer or nothing. */
+static void resolve_peer(const struct client_rule *rule, struct client *c)
+{
+	c->decided = c->has_address = c->has_peer;
+	c->address = c->peer;
+	if (!c->has_peer)
+		c->reason = CLIENT_REASON_PEER_UNUSABLE;
+	else if (rule->strategy == STRATEGY_PEER)
+		c->reason = CLIENT_REASON_PEER;
+	else
+		c->reason = CLIENT_REASON_PEER_UNTRUSTED;
+}
+
+static void resolve_headers(const struct client_rule *rule, const struct request *req,
+	struct client_trace *trace, struct client *c)
+{
+	struct ip found;
+
+	c->reason = read_headers(rule, req, trace, &found);
+	c->decided = client_reason_decided(c->reason);
+	c->has_address = c->decided || (c->has_peer && !rule->none_on_undecided);
+	if (c->has_address)
+		c->address = c->decided ? found : c->peer;
+}
+
 void client_resolve(const struct client_rule *rule, const struct request *req, struct client_trace *trace,
 	struct client *ret)
 {
-	struct client c = {.forwarding_present = forwarding_is_present(req)};
 	const struct range *by = NULL;
-	struct ip found = {{0}};
 
-	peer_read(&c, req->remote_addr);
-	client_trace_start(trace, rule, req);
+	*ret = (struct client){.forwarding_present = forwarding_is_present(req)};
+	peer_read(ret, req->remote_addr);
 	if (rule->strategy != STRATEGY_PEER)
-		c.header_read = gate_opens(rule, &c, &by);
-	client_trace_peer(trace, rule, req, &c, by);
-
-	if (c.header_read)
-		c.reason = read_headers(rule, req, trace, &found);
-	else if (!c.has_peer)
-		c.reason = CLIENT_REASON_PEER_UNUSABLE;
-	else
-		c.reason =
-			rule->strategy == STRATEGY_PEER ? CLIENT_REASON_PEER : CLIENT_REASON_PEER_UNTRUSTED;
-
-	c.decided = client_reason_decided(c.reason);
-	if (c.decided) {
-		c.has_address = true;
-		c.address = c.header_read ? found : c.peer;
-	} else {
-		if (c.has_peer && !rule->none_on_undecided) {
-			c.has_address = true;
-			c.address = c.peer;
-		}
-		client_trace_fallback(trace, &c);
+		ret->header_read = gate_opens(rule, ret, &by);
+	if (trace != NULL) {
+		client_trace_start(trace, rule, req);
+		client_trace_peer(trace, rule, req, ret, by);
 	}
-	*ret = c;
+	if (ret->header_read)
+		resolve_headers(rule, req, trace, ret);
+	else
+		resolve_peer(rule, ret);
+	if (trace != NULL && !ret->decided)
+		client_trace_fallback(trace, ret);
 }

@@ -64,7 +64,7 @@ bool client_address_usable(const struct ip *ip, enum client_reason *ret_reason);
 bool client_byte_is_control(char c);
 bool client_byte_is_high(char c);
 
-/* All of these do nothing without a trace. */
+/* Only called where a trace was asked for. */
 void client_trace_start(struct client_trace *trace, const struct client_rule *rule, const struct request *req);
 void client_trace_peer(struct client_trace *trace, const struct client_rule *rule, const struct request *req,
 	const struct client *c, const struct range *by);

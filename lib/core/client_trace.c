@@ -65,8 +65,6 @@ void client_trace_start(struct client_trace *trace, const struct client_rule *ru
 {
 	bool reads = rule->strategy != STRATEGY_PEER;
 
-	if (trace == NULL)
-		return;
 	*trace = (struct client_trace){0};
 	if (reads)
 		count_entries(trace, rule, req);
@@ -89,8 +87,6 @@ void client_trace_peer(struct client_trace *trace, const struct client_rule *rul
 	struct client_step step = {
 		.is_peer = true, .raw = req->remote_addr, .has_address = c->has_peer, .address = c->peer};
 
-	if (trace == NULL)
-		return;
 	if (c->header_read) {
 		step.verdict = STEP_TRUSTED;
 		step.by = by;
@@ -109,8 +105,6 @@ void client_trace_entry(struct client_trace *trace, const struct client_list *li
 	struct client_step step = {
 		.verdict = judged->verdict, .position = -(int)from_right, .raw = judged->raw};
 
-	if (trace == NULL)
-		return;
 	trace->entries_unread--;
 	if (trace->n_steps > STEPS_ENTRIES_MAX) {
 		trace->steps_left_out++;
@@ -135,8 +129,6 @@ void client_trace_fallback(struct client_trace *trace, const struct client *c)
 	struct client_step step = {
 		.verdict = STEP_FALLBACK, .has_address = c->has_address, .address = c->address};
 
-	if (trace == NULL)
-		return;
 	step.reason = c->reason;
 	trace->steps[trace->n_steps++] = step;
 }

@@ -158,7 +158,7 @@ static int read_token(struct ask *ask, struct request *req)
 		return EXIT_CONFIG;
 	}
 	req->token.said = true;
-	req->token.text = str_trim(str_head(ask->token_bytes, str_find(ask->token_bytes, '\n')));
+	req->token.text = config_token_text(ask->token_bytes);
 	return EXIT_DONE;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "core/identity.h"
 
 #include <stdio.h>
@@ -27,23 +28,14 @@ static int token_new(void)
 	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_NOT_NOW;
 }
 
-static struct str without_newline(struct str s)
-{
-	if (s.len > 0 && s.ptr[s.len - 1] == '\n')
-		s.len--;
-	if (s.len > 0 && s.ptr[s.len - 1] == '\r')
-		s.len--;
-	return s;
-}
-
 static int print_hash(struct str token)
 {
 	struct digest digest;
 	char hex[2 * DIGEST_BYTES + 1];
+	const char *why = config_token_fault(token);
 
-	if (!token_is_legal(token)) {
-		fprintf(stderr, "postern token: a token is %d to %d visible ASCII characters without comma\n", TOKEN_BYTES_MIN,
-			TOKEN_BYTES_MAX);
+	if (why != NULL) {
+		fprintf(stderr, "postern token: this cannot be a token: %s\n", why);
 		return EXIT_CONFIG;
 	}
 	digest_sha256(&digest, token);
@@ -62,7 +54,7 @@ static int hash_file(const char *file_z)
 		fprintf(stderr, "postern token: %s: %s\n", file_z, err_text(e));
 		return EXIT_CONFIG;
 	}
-	code = print_hash(without_newline(bytes));
+	code = print_hash(config_token_text(bytes));
 	file_free(bytes);
 	return code;
 }
@@ -70,7 +62,7 @@ static int hash_file(const char *file_z)
 static int hash_stdin(void)
 {
 	char bytes[TOKEN_INPUT_BYTES];
-	int code = print_hash(without_newline(str_make(bytes, fread(bytes, 1, sizeof(bytes), stdin))));
+	int code = print_hash(config_token_text(str_make(bytes, fread(bytes, 1, sizeof(bytes), stdin))));
 
 	digest_wipe(bytes, sizeof(bytes));
 	return code;

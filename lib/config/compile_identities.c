@@ -28,8 +28,7 @@ static bool looks_like_path(struct str s)
 		str_starts_with(s, STR("~/")) || str_starts_with(s, STR("file:"));
 }
 
-/* Why s cannot be a token; NULL if it can. */
-static const char *token_fault(struct str s)
+const char *config_token_fault(struct str s)
 {
 	if (s.len == 0)
 		return "it is empty";
@@ -56,7 +55,7 @@ static const char *token_fault(struct str s)
 	return NULL;
 }
 
-static struct str without_line_end(struct str s)
+struct str config_token_text(struct str s)
 {
 	if (str_ends_with(s, STR("\r\n")))
 		return str_head(s, s.len - 2);
@@ -107,7 +106,7 @@ static void judge_secret(struct load *l, const char *path_z, struct str secret, 
 	struct shown shown;
 	struct stat st;
 
-	*ret_fault = token_fault(secret);
+	*ret_fault = config_token_fault(secret);
 	if (*ret_fault != NULL) {
 		load_error(l, PROBLEM_BAD_TOKEN, "the token in \"%s\" cannot be used: %s",
 			load_show(&shown, str_from_z(path_z)), *ret_fault);
@@ -144,9 +143,9 @@ static bool read_secret(struct load *l, const struct json *v, bool may_be_absent
 			err_text(e));
 		return false;
 	}
-	judge_secret(l, path_z, without_line_end(bytes), &fault);
+	judge_secret(l, path_z, config_token_text(bytes), &fault);
 	if (fault == NULL)
-		digest_sha256(ret, without_line_end(bytes));
+		digest_sha256(ret, config_token_text(bytes));
 	file_free(bytes);
 	return fault == NULL;
 }

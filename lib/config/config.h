@@ -80,6 +80,12 @@ void config_free(struct config *c); /* NULL is fine */
 
 struct str listen_name_word(enum listen_name n); /* "http", "ops" */
 
+/* The token in the bytes of a token file: without the one line end that editors write. */
+struct str config_token_text(struct str bytes);
+
+/* Why s cannot be a token, for people; NULL if it can. */
+const char *config_token_fault(struct str s);
+
 /* Reads "300/minute", "100/15m". Shared with the quick flags. */
 bool config_rate_parse(struct str s, uint64_t *ret_count, ns *ret_period_ns);
 

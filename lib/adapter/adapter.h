@@ -21,26 +21,29 @@
 
 struct adapter_http {
 	enum door door;
-	bool any_method;  /* else POST only */
-	bool takes_body;  /* else a body that is announced is never waited for, and the connection is closed after it */
-	bool (*decode)(const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
-	void (*encode)(const struct ruleset *rules, const struct request *req, const struct verdict *v, struct arena *a,
-		struct http_answer *ret);
+	bool any_method; /* else POST only */
+	bool takes_body; /* else a body that is announced is never waited for, and the connection is closed after it */
+	bool (*decode)(const struct http_question *q, struct arena *a, struct request *ret,
+		struct problem *ret_problem);
+	void (*encode)(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+		struct arena *a, struct http_answer *ret);
 };
 
 /* The door of this method and target, or NULL and a problem (404 that names the doors and the nearest, 405). */
-const struct adapter_http *adapter_http_find(struct str method, struct str target, struct problem *ret_problem);
+const struct adapter_http *adapter_http_find(
+	struct str method, struct str target, struct problem *ret_problem);
 
 /* The adapter of a door (explain's --door), or NULL if the door does not speak HTTP. */
 const struct adapter_http *adapter_http_of(enum door door);
 
 /* The doors' own functions, for the table. */
-bool check_decode(const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
-void check_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v, struct arena *a,
-	struct http_answer *ret);
-bool forward_auth_decode(const struct http_question *q, struct arena *a, struct request *ret,
-	struct problem *ret_problem);
-void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v, struct arena *a,
-	struct http_answer *ret);
+bool check_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
+void check_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret);
+bool forward_auth_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
+void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret);
 
 #endif

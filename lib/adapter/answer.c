@@ -97,9 +97,11 @@ static void write_list(struct text *t, const char *name, const struct str *items
 	text_char(t, ']');
 }
 
-static void write_headers(struct text *t, const struct ruleset *rules, const struct verdict *v, struct arena *a)
+static void write_headers(
+	struct text *t, const struct ruleset *rules, const struct verdict *v, struct arena *a)
 {
-	struct header_line lines[HEADERS_CLIENT_MAX > HEADERS_UPSTREAM ? HEADERS_CLIENT_MAX : HEADERS_UPSTREAM];
+	struct header_line
+		lines[HEADERS_CLIENT_MAX > HEADERS_UPSTREAM ? HEADERS_CLIENT_MAX : HEADERS_UPSTREAM];
 	struct str names[TOKEN_HEADERS_MAX];
 
 	write_header_object(t, "response_headers", lines, headers_for_client(rules, v, a, lines));
@@ -121,8 +123,8 @@ static void write_warnings(struct text *t, unsigned warnings)
 		write_list(t, "warnings", words, n);
 }
 
-void answer_members(struct text *t, const struct ruleset *rules, const struct request *req, const struct verdict *v,
-	struct arena *a)
+void answer_members(struct text *t, const struct ruleset *rules, const struct request *req,
+	const struct verdict *v, struct arena *a)
 {
 	write_name(t, "", "decision");
 	text_json(t, decision_word(v->decision));

@@ -19,7 +19,7 @@
 #define ANSWER_BYTES ((size_t)12 * 1024)
 
 /* "decision": ..., "id": ...: without the outer braces, so that explain can add a member of its own. */
-void answer_members(struct text *t, const struct ruleset *rules, const struct request *req, const struct verdict *v,
-	struct arena *a);
+void answer_members(struct text *t, const struct ruleset *rules, const struct request *req,
+	const struct verdict *v, struct arena *a);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * POST /check: JSON in, JSON out, for programs of our own. Status 200 for both decisions: the question was fine, the answer
- * is in the body. jansson reads the question and defines the grammar; its tree is wiped and freed before decode returns.
+ * is in the body. A scan takes the usual question; what it does not take jansson reads, which defines the grammar. Its tree
+ * is wiped and freed before decode returns.
  */
 #include "adapter/adapter.h"
 
 #include "adapter/answer.h"
 #include "adapter/check_read.h"
+#include "adapter/check_scan.h"
 
 #include "base/json.h"
 #include "base/text.h"
@@ -15,10 +17,12 @@
 static bool content_type_fits(const struct http_question *q, struct problem *ret_problem)
 {
 	size_t count;
-	const struct header_line *line = http_header_find(q->headers, q->n_headers, STR("Content-Type"), &count);
+	const struct header_line *line =
+		http_header_find(q->headers, q->n_headers, STR("Content-Type"), &count);
 
-	if (count == 0 || (count == 1 && str_equal_nocase(str_trim(str_head(line->value, str_find(line->value, ';'))),
-					  STR("application/json"))))
+	if (count == 0 ||
+		(count == 1 && str_equal_nocase(str_trim(str_head(line->value, str_find(line->value, ';'))),
+				       STR("application/json"))))
 		return true;
 	problem_set(ret_problem, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
 		"send application/json (with curl: --json '{...}' instead of --data)");
@@ -33,7 +37,8 @@ static const enum problem_code problem_of_fault[] = {
 	[JSON_FAULT_MEMORY] = PROBLEM_CANNOT_DECIDE,
 };
 
-bool check_decode(const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem)
+bool check_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem)
 {
 	struct json_fault fault;
 	struct json *root;
@@ -42,6 +47,8 @@ bool check_decode(const struct http_question *q, struct arena *a, struct request
 	*ret = (struct request){.door = DOOR_CHECK, .fault = REASON_ALLOWED, .cost = 1};
 	if (!content_type_fits(q, ret_problem))
 		return false;
+	if (check_scan(q->body, a, ret))
+		return true;
 	if (json_read(&root, q->body, &fault) != ERR_OK) {
 		problem_set(ret_problem, problem_of_fault[fault.kind], "%s", fault.detail_z);
 		memcpy(ret_problem->pointer_z, fault.pointer_z, sizeof(ret_problem->pointer_z));
@@ -54,8 +61,8 @@ bool check_decode(const struct http_question *q, struct arena *a, struct request
 	return ok;
 }
 
-void check_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v, struct arena *a,
-	struct http_answer *ret)
+void check_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret)
 {
 	struct text t;
 

@@ -12,7 +12,6 @@
 #include <stddef.h>
 
 #define HEADER_LINES_MAX 256
-#define ID_BYTES_MAX 256
 
 struct reader {
 	struct arena *arena;
@@ -37,14 +36,15 @@ static bool refuse_at(struct reader *r, bool at_name)
 
 static bool refuse_type(struct reader *r, const struct json *v, const char *wanted)
 {
-	problem_set(r->problem, PROBLEM_WRONG_TYPE, "%s is wanted here, not %s", wanted, json_kind_name(json_kind(v)));
+	problem_set(r->problem, PROBLEM_WRONG_TYPE, "%s is wanted here, not %s", wanted,
+		json_kind_name(json_kind(v)));
 	return refuse_at(r, false);
 }
 
 static bool refuse_lines(struct reader *r)
 {
-	problem_set(r->problem, PROBLEM_HEADERS_TOO_LARGE, "at most %d header lines, and all of them must fit the workspace",
-		HEADER_LINES_MAX);
+	problem_set(r->problem, PROBLEM_HEADERS_TOO_LARGE,
+		"at most %d header lines, and all of them must fit the workspace", HEADER_LINES_MAX);
 	return refuse_at(r, false);
 }
 
@@ -116,9 +116,9 @@ static bool read_id(struct reader *r, const struct json *v)
 {
 	if (!read_fact(r, v, &r->req->id))
 		return false;
-	if (r->req->id.text.len <= ID_BYTES_MAX)
+	if (r->req->id.text.len <= CHECK_ID_BYTES_MAX)
 		return true;
-	problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", ID_BYTES_MAX);
+	problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", CHECK_ID_BYTES_MAX);
 	return refuse_at(r, false);
 }
 
@@ -214,21 +214,41 @@ static bool read_headers(struct reader *r, const struct json *v)
 	return true;
 }
 
-static const struct str member_names[] = {{"remote_addr", 11}, {"headers", 7}, {"token", 5}, {"method", 6}, {"host", 4},
-	{"path", 4}, {"cost", 4}, {"peek", 4}, {"id", 2}};
+static const struct {
+	struct str name;
+	bool (*read)(struct reader *r, const struct json *v);
+} members[CHECK_MEMBER_COUNT] = {
+	[CHECK_REMOTE_ADDR] = {{"remote_addr", 11}, read_remote_addr},
+	[CHECK_HEADERS] = {{"headers", 7}, read_headers},
+	[CHECK_TOKEN] = {{"token", 5}, read_token},
+	[CHECK_METHOD] = {{"method", 6}, read_method},
+	[CHECK_HOST] = {{"host", 4}, read_host},
+	[CHECK_PATH] = {{"path", 4}, read_path},
+	[CHECK_COST] = {{"cost", 4}, read_cost},
+	[CHECK_PEEK] = {{"peek", 4}, read_peek},
+	[CHECK_ID] = {{"id", 2}, read_id},
+};
 
-static bool (*const member_readers[])(struct reader *r, const struct json *v) = {read_remote_addr, read_headers,
-	read_token, read_method, read_host, read_path, read_cost, read_peek, read_id};
+enum check_member check_member_find(struct str name)
+{
+	size_t i = 0;
 
-#define N_MEMBERS (sizeof(member_names) / sizeof(member_names[0]))
+	while (i < CHECK_MEMBER_COUNT && !str_equal(name, members[i].name))
+		i++;
+	return (enum check_member)i;
+}
 
 static bool refuse_member(struct reader *r, struct str name)
 {
-	size_t nearest = str_nearest(name, member_names, N_MEMBERS);
+	struct str names[CHECK_MEMBER_COUNT];
+	size_t nearest;
 
-	if (nearest < N_MEMBERS)
+	for (size_t i = 0; i < CHECK_MEMBER_COUNT; i++)
+		names[i] = members[i].name;
+	nearest = str_nearest(name, names, CHECK_MEMBER_COUNT);
+	if (nearest < CHECK_MEMBER_COUNT)
 		problem_set(r->problem, PROBLEM_UNKNOWN_MEMBER, "unknown member; did you mean \"%.*s\"?",
-			STR_ARG(member_names[nearest]));
+			STR_ARG(names[nearest]));
 	else
 		problem_set(r->problem, PROBLEM_UNKNOWN_MEMBER, "unknown member");
 	return refuse_at(r, true);
@@ -236,11 +256,9 @@ static bool refuse_member(struct reader *r, struct str name)
 
 static bool read_member(struct reader *r, struct str name, const struct json *value)
 {
-	for (size_t i = 0; i < N_MEMBERS; i++) {
-		if (str_equal(name, member_names[i]))
-			return member_readers[i](r, value);
-	}
-	return refuse_member(r, name);
+	enum check_member member = check_member_find(name);
+
+	return member < CHECK_MEMBER_COUNT ? members[member].read(r, value) : refuse_member(r, name);
 }
 
 static bool read_root(struct reader *r, const struct json *root)
@@ -260,7 +278,8 @@ static bool read_root(struct reader *r, const struct json *root)
 	r->req->n_headers = r->n_lines;
 	if (r->req->remote_addr.ptr != NULL)
 		return true;
-	problem_set(r->problem, PROBLEM_MISSING_MEMBER, "remote_addr is required: the client's end of your connection");
+	problem_set(r->problem, PROBLEM_MISSING_MEMBER,
+		"remote_addr is required: the client's end of your connection");
 	return refuse_at(r, false);
 }
 

@@ -15,6 +15,24 @@
 #include "base/json.h"
 #include "core/request.h"
 
+enum check_member {
+	CHECK_REMOTE_ADDR,
+	CHECK_HEADERS,
+	CHECK_TOKEN,
+	CHECK_METHOD,
+	CHECK_HOST,
+	CHECK_PATH,
+	CHECK_COST,
+	CHECK_PEEK,
+	CHECK_ID,
+	CHECK_MEMBER_COUNT
+};
+
+#define CHECK_ID_BYTES_MAX 256
+
+/* The member of this name, or CHECK_MEMBER_COUNT. */
+enum check_member check_member_find(struct str name);
+
 /* ret holds defaults already and is completed. */
 bool check_read(const struct json *root, struct str body, struct arena *a, struct request *ret,
 	struct problem *ret_problem);

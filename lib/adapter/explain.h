@@ -17,8 +17,9 @@
 #include "core/decide.h"
 
 /* a: workspace for header values. */
-void explain_json(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e,
-	struct arena *a);
-void explain_words(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e);
+void explain_json(struct text *t, const struct ruleset *rules, const struct request *req,
+	const struct explanation *e, struct arena *a);
+void explain_words(
+	struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e);
 
 #endif

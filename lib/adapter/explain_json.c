@@ -28,7 +28,9 @@ static void write_name(struct text *t, const char *separator, const char *name)
 static void json_step(struct text *t, const struct client_step *s)
 {
 	write_name(t, "{", "step");
-	text_z(t, s->verdict == STEP_FALLBACK ? "\"fallback\"" : s->is_peer ? "\"remote_addr\"" : "\"entry\"");
+	text_z(t, s->verdict == STEP_FALLBACK ? "\"fallback\""
+		  : s->is_peer                ? "\"remote_addr\""
+					      : "\"entry\"");
 	if (s->position != 0) {
 		write_name(t, ", ", "position");
 		text_char(t, '-');
@@ -127,8 +129,8 @@ static void json_rules(struct text *t, const struct explanation *e)
 	text_char(t, ']');
 }
 
-void explain_json(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e,
-	struct arena *a)
+void explain_json(struct text *t, const struct ruleset *rules, const struct request *req,
+	const struct explanation *e, struct arena *a)
 {
 	text_char(t, '{');
 	answer_members(t, rules, req, &e->verdict, a);

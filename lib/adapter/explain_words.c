@@ -129,8 +129,8 @@ static void words_rules(struct text *t, const struct explanation *e)
 		if (s->miss != MISS_NONE)
 			text_z(t, explain_miss_z(s->miss));
 		if ((s->miss == MISS_NONE) != (s->miss_raw == MISS_NONE))
-			text_z(t, s->miss_raw == MISS_NONE ? ", but matches the path as sent" :
-							     ", but not the path as sent");
+			text_z(t, s->miss_raw == MISS_NONE ? ", but matches the path as sent"
+							   : ", but not the path as sent");
 		text_char(t, '\n');
 	}
 }
@@ -159,7 +159,8 @@ static void words_limits(struct text *t, const struct verdict *v)
 	}
 }
 
-void explain_words(struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e)
+void explain_words(
+	struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e)
 {
 	const struct verdict *v = &e->verdict;
 

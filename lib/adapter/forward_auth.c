@@ -40,12 +40,14 @@ static void read_single_headers(const struct http_question *q, struct request *r
 {
 	for (size_t i = 0; i < sizeof(single_headers) / sizeof(single_headers[0]); i++) {
 		size_t count;
-		const struct header_line *line = http_header_find(q->headers, q->n_headers, single_headers[i].name, &count);
+		const struct header_line *line =
+			http_header_find(q->headers, q->n_headers, single_headers[i].name, &count);
 
 		if (count > 1 || (count == 0 && single_headers[i].required))
 			refuse(req, single_headers[i].name);
 		else if (count == 1 && single_headers[i].has_fact)
-			*(struct fact *)((char *)req + single_headers[i].fact) = (struct fact){line->value, true};
+			*(struct fact *)((char *)req + single_headers[i].fact) =
+				(struct fact){line->value, true};
 	}
 }
 
@@ -79,14 +81,15 @@ static void consume_own_entry(const struct http_question *q, struct header_line 
 	req->n_headers = n;
 }
 
-bool forward_auth_decode(const struct http_question *q, struct arena *a, struct request *ret,
-	struct problem *ret_problem)
+bool forward_auth_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem)
 {
 	struct header_line *lines = arena_array(a, q->n_headers, sizeof(*lines));
 
 	*ret = (struct request){.door = DOOR_FORWARD_AUTH, .fault = REASON_ALLOWED, .cost = 1};
 	if (lines == NULL) {
-		problem_set(ret_problem, PROBLEM_HEADERS_TOO_LARGE, "more header lines than there is room for");
+		problem_set(
+			ret_problem, PROBLEM_HEADERS_TOO_LARGE, "more header lines than there is room for");
 		return false;
 	}
 	consume_own_entry(q, lines, ret);
@@ -116,8 +119,8 @@ static struct str denial_body(const struct verdict *v, struct arena *a)
 	return text_view(&t);
 }
 
-void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v, struct arena *a,
-	struct http_answer *ret)
+void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret)
 {
 	struct header_line lines[HEADERS_CLIENT_MAX + HEADERS_UPSTREAM];
 	size_t n = headers_for_client(rules, v, a, lines);

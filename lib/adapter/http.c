@@ -5,8 +5,8 @@
  */
 #include "adapter/http.h"
 
-const struct header_line *http_header_find(const struct header_line *headers, size_t n, struct str name,
-	size_t *ret_count)
+const struct header_line *http_header_find(
+	const struct header_line *headers, size_t n, struct str name, size_t *ret_count)
 {
 	const struct header_line *first = NULL;
 	size_t count = 0;

@@ -39,8 +39,8 @@ static inline void http_answer_add(struct http_answer *a, struct str name, struc
 }
 
 /* The value of the first line of this name (without case), or NULL; *ret_count: how many lines there are. */
-const struct header_line *http_header_find(const struct header_line *headers, size_t n, struct str name,
-	size_t *ret_count);
+const struct header_line *http_header_find(
+	const struct header_line *headers, size_t n, struct str name, size_t *ret_count);
 
 /* The path of a target: everything before the first "?". */
 struct str http_target_path(struct str target);

@@ -16,7 +16,8 @@ static const struct {
 	struct str word, title;
 	unsigned http;
 } problems[PROBLEM_COUNT] = {
-#define PROBLEM(id, code, http, title) [PROBLEM_##id] = {{code, sizeof(code) - 1}, {title, sizeof(title) - 1}, http},
+#define PROBLEM(id, code, http, title)                                                                       \
+	[PROBLEM_##id] = {{code, sizeof(code) - 1}, {title, sizeof(title) - 1}, http},
 #include "problems.def"
 #undef PROBLEM
 };

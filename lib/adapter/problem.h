@@ -23,9 +23,9 @@ enum problem_code {
 struct problem {
 	enum problem_code code;
 	char pointer_z[JSON_POINTER_BYTES]; /* "" where there is no place in a body */
-	unsigned line, column;              /* 0: unknown */
+	unsigned line, column; /* 0: unknown */
 	char detail_z[256];
-	struct str allow;                   /* 405: the methods; else empty */
+	struct str allow; /* 405: the methods; else empty */
 };
 
 /* Fills the fields that matter; the rest is set to "nothing". detail is printf's format. */

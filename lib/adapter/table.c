@@ -9,7 +9,8 @@
 
 static const struct adapter_http doors[] = {
 	{DOOR_CHECK, .any_method = false, .takes_body = true, check_decode, check_encode},
-	{DOOR_FORWARD_AUTH, .any_method = true, .takes_body = false, forward_auth_decode, forward_auth_encode},
+	{DOOR_FORWARD_AUTH, .any_method = true, .takes_body = false, forward_auth_decode,
+		forward_auth_encode},
 };
 
 #define N_DOORS (sizeof(doors) / sizeof(doors[0]))
@@ -46,7 +47,8 @@ static void set_not_found(struct str path, struct problem *ret_problem)
 	problem_set(ret_problem, PROBLEM_NOT_FOUND, "%.*s", STR_ARG(text_view(&t)));
 }
 
-const struct adapter_http *adapter_http_find(struct str method, struct str target, struct problem *ret_problem)
+const struct adapter_http *adapter_http_find(
+	struct str method, struct str target, struct problem *ret_problem)
 {
 	struct str path = http_target_path(target);
 

@@ -94,13 +94,10 @@ static bool compare(struct str body)
 /* ------------------------------------------------------------------------------------------------ by hand */
 
 static const char *const usual[] = {
-	"{\"remote_addr\": \"172.18.0.5:53122\", \"headers\": {\"X-Forwarded-For\": \"203.0.113.9\", "
-	"\"User-Agent\": "
-	"\"Mozilla/5.0 (X11; Linux x86_64)\", \"Accept\": \"*/*\", \"Host\": \"api.example.com\", "
-	"\"Cookie\": \"a=b; c=d\"}, "
-	"\"method\": \"POST\", \"host\": \"api.example.com\", \"path\": \"/login?x=1\"}",
-	"{\"remote_addr\":\"::1\",\"token\":\"postern_abcdefgh\",\"cost\":1000000,\"peek\":true,\"id\":\"r-"
-	"1\"}",
+	("{\"remote_addr\": \"172.18.0.5:53122\", \"headers\": {\"X-Forwarded-For\": \"203.0.113.9\", "
+	 "\"User-Agent\": \"Mozilla/5.0 (X11; Linux x86_64)\", \"Accept\": \"*/*\", \"Host\": \"api.example.com\", "
+	 "\"Cookie\": \"a=b; c=d\"}, \"method\": \"POST\", \"host\": \"api.example.com\", \"path\": \"/login?x=1\"}"),
+	"{\"remote_addr\":\"::1\",\"token\":\"postern_abcdefgh\",\"cost\":1000000,\"peek\":true,\"id\":\"1\"}",
 	" \n{ \"peek\" : false , \"headers\" : { } ,\t\"remote_addr\"\r\n:\"\" , \"token\" : \"\" } \n",
 	"{\"remote_addr\":\"x\",\"headers\":{\"X-A\":\"1\",\"x-a\":\"2\",\"\":\"3\"},\"cost\":1}",
 };

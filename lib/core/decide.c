@@ -67,7 +67,8 @@ static bool plan_blocked(struct plan *plan, const struct rule_pair *pair)
 }
 
 /* The enforced rule whose requirement is not met, or NULL. Shadow rules only leave a note. */
-static const struct rule *find_unmet(const struct ruleset *rules, struct plan *plan, const struct rule_pair *pair)
+static const struct rule *find_unmet(
+	const struct ruleset *rules, struct plan *plan, const struct rule_pair *pair)
 {
 	for (size_t i = 0; i < pair->n; i++) {
 		const struct rule *r = pair->rules[i];
@@ -160,8 +161,8 @@ static bool plan_charges(const struct ruleset *rules, const struct policy_view *
 	return true;
 }
 
-static void trace_rules(const struct ruleset *rules, const struct policy_view *view, const struct rule_pair *pair,
-	struct arena *a, struct trace *ret)
+static void trace_rules(const struct ruleset *rules, const struct policy_view *view,
+	const struct rule_pair *pair, struct arena *a, struct trace *ret)
 {
 	const struct rule *last = pair->rules[0] > pair->rules[1] ? pair->rules[0] : pair->rules[1];
 	size_t n = (size_t)(last - rules->rules) + 1;
@@ -286,7 +287,8 @@ static void conclude_charges(const struct plan *plan, const struct taking *takin
 		return;
 	/* A requirement is looked at behind the charges, so an empty limit of a shadow rule comes first. */
 	refusal = group_refusal(plan, takings, true);
-	if (refusal.reason != REASON_ALLOWED && (would == REASON_ALLOWED || would == REASON_IDENTITY_REQUIRED))
+	if (refusal.reason != REASON_ALLOWED &&
+		(would == REASON_ALLOWED || would == REASON_IDENTITY_REQUIRED))
 		would = refusal.reason;
 	if (would != REASON_ALLOWED) {
 		ret->reason = REASON_SHADOW;

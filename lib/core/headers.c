@@ -12,7 +12,8 @@
 #include "base/text.h"
 
 #define UNAUTHORIZED 401u
-#define POLICY_TEXT_BYTES 64 /* what one policy needs besides its name: quotes, two numbers of 20 digits, separators */
+/* What one policy needs besides its name: quotes, two numbers of 20 digits, separators. */
+#define POLICY_TEXT_BYTES 64
 
 static uint64_t seconds_up(ns t)
 {
@@ -75,8 +76,8 @@ static const struct verdict_limit *tightest_shown(const struct verdict *v, size_
 }
 
 /* One list member: "name";q=300;w=60 */
-static void write_item(struct text *t, struct str name, const char *first_z, uint64_t first, const char *second_z,
-	uint64_t second)
+static void write_item(struct text *t, struct str name, const char *first_z, uint64_t first,
+	const char *second_z, uint64_t second)
 {
 	if (t->len > 0)
 		text_z(t, ", ");
@@ -105,7 +106,8 @@ static struct str number(struct arena *a, uint64_t v)
 	return text_view(&t);
 }
 
-static size_t put_ratelimit(const struct verdict *v, size_t text_bytes, struct arena *a, struct header_line *out)
+static size_t put_ratelimit(
+	const struct verdict *v, size_t text_bytes, struct arena *a, struct header_line *out)
 {
 	struct text policy, state;
 	size_t i;
@@ -118,7 +120,8 @@ static size_t put_ratelimit(const struct verdict *v, size_t text_bytes, struct a
 		if (!is_shown(l))
 			continue;
 		write_item(&policy, l->limit->name, ";q=", l->limit->bucket.burst, ";w=", l->limit->window_s);
-		write_item(&state, l->limit->name, ";r=", l->taking.remaining, ";t=", headers_reset_s(&l->taking));
+		write_item(&state, l->limit->name, ";r=", l->taking.remaining,
+			";t=", headers_reset_s(&l->taking));
 	}
 	put(&out[0], STR("RateLimit-Policy"), text_view(&policy));
 	put(&out[1], STR("RateLimit"), text_view(&state));
@@ -171,10 +174,12 @@ void headers_for_upstream(const struct verdict *v, struct arena *a, struct heade
 	bool believed = v->has_client && v->client.decided && v->client.has_address;
 
 	put(&out[0], STR("X-Postern-Client"), believed ? address_text(&v->client, a) : STR(""));
-	put(&out[1], STR("X-Postern-Identity"), v->token.identity != NULL ? v->token.identity->name : STR(""));
+	put(&out[1], STR("X-Postern-Identity"),
+		v->token.identity != NULL ? v->token.identity->name : STR(""));
 }
 
-size_t headers_to_remove(const struct ruleset *rules, const struct verdict *v, struct str out[TOKEN_HEADERS_MAX])
+size_t headers_to_remove(
+	const struct ruleset *rules, const struct verdict *v, struct str out[TOKEN_HEADERS_MAX])
 {
 	const struct identity_set *set = &rules->identities;
 	size_t i, n = 0;

@@ -21,8 +21,8 @@ static size_t authority_end(struct str s)
 
 	if (s.len == 0 || !is_letter(s.ptr[0]))
 		return 0;
-	while (i < s.len && (is_letter(s.ptr[i]) || str_is_digit(s.ptr[i]) || s.ptr[i] == '+' || s.ptr[i] == '-' ||
-			s.ptr[i] == '.'))
+	while (i < s.len && (is_letter(s.ptr[i]) || str_is_digit(s.ptr[i]) || s.ptr[i] == '+' ||
+				    s.ptr[i] == '-' || s.ptr[i] == '.'))
 		i++;
 	if (s.len - i < 3 || memcmp(s.ptr + i, "://", 3) != 0)
 		return 0;

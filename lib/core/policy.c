@@ -100,10 +100,11 @@ enum rule_miss policy_rule_check(const struct rule *rule, const struct policy_vi
 		return MISS_HOST;
 	if (m->n_methods > 0 && (!req->method.said || !list_has(m->methods, m->n_methods, req->method.text)))
 		return MISS_METHOD;
-	if (m->n_paths > 0 && (!req->path.said || !path_matches(rule, raw_path ? view->path_raw : view->path_normalised)))
+	if (m->n_paths > 0 &&
+		(!req->path.said || !path_matches(rule, raw_path ? view->path_raw : view->path_normalised)))
 		return MISS_PATH;
 	if (m->n_identities > 0 && (view->token->state != TOKEN_STATE_VALID ||
-			!index_listed(m->identities, m->n_identities, view->token->index)))
+					   !index_listed(m->identities, m->n_identities, view->token->index)))
 		return MISS_IDENTITY;
 	if (m->clients.n > 0 && !client_matches(&m->clients, view->client))
 		return MISS_CLIENT;
@@ -121,7 +122,8 @@ const struct rule *policy_find(const struct ruleset *rules, const struct policy_
 	return &rules->rules[i];
 }
 
-bool policy_requirement_met(const struct ruleset *rules, const struct rule *rule, const struct token_result *token)
+bool policy_requirement_met(
+	const struct ruleset *rules, const struct rule *rule, const struct token_result *token)
 {
 	(void)rules;
 	if (rule->require == REQUIRE_NOTHING)

@@ -125,8 +125,8 @@ static bool put_part(struct key_writer *w, const struct ruleset *rules, const st
 	return true;
 }
 
-struct str policy_bucket_key(const struct ruleset *rules, const struct limit *limit, const struct policy_view *view,
-	struct arena *a, bool *ret_fallback)
+struct str policy_bucket_key(const struct ruleset *rules, const struct limit *limit,
+	const struct policy_view *view, struct arena *a, bool *ret_fallback)
 {
 	struct key_writer w;
 	bool fallback = false;
@@ -144,8 +144,8 @@ struct str policy_bucket_key(const struct ruleset *rules, const struct limit *li
 	return arena_copy(a, str_make((const char *)w.bytes, w.len));
 }
 
-struct str policy_wide_key(const struct ruleset *rules, const struct limit *limit, const struct policy_view *view,
-	struct arena *a)
+struct str policy_wide_key(const struct ruleset *rules, const struct limit *limit,
+	const struct policy_view *view, struct arena *a)
 {
 	struct key_writer w;
 

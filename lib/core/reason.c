@@ -19,7 +19,7 @@ static const struct {
 	enum decision decision;
 	uint16_t http;
 } reasons[REASON_COUNT] = {
-#define REASON(id, word, decision, http, grpc, text) \
+#define REASON(id, word, decision, http, grpc, text)                                                         \
 	[REASON_##id] = {{word, sizeof(word) - 1}, {text, sizeof(text) - 1}, DECISION_##decision, http},
 #include "reasons.def"
 #undef REASON
@@ -29,7 +29,7 @@ static const struct {
 	struct str word, text;
 	bool decided;
 } client_reasons[CLIENT_REASON_COUNT] = {
-#define CLIENT_REASON(id, word, decided, text) \
+#define CLIENT_REASON(id, word, decided, text)                                                               \
 	[CLIENT_REASON_##id] = {{word, sizeof(word) - 1}, {text, sizeof(text) - 1}, decided},
 #include "reasons.def"
 #undef CLIENT_REASON

@@ -15,9 +15,13 @@ struct row {
 	struct str said, raw, normalised;
 };
 
-#define ROW(said, raw, normalised) \
-	{ \
-		{said, sizeof(said) - 1}, {raw, sizeof(raw) - 1}, {normalised, sizeof(normalised) - 1} \
+#define S(literal)                                                                                           \
+	{                                                                                                    \
+		literal, sizeof(literal) - 1                                                                 \
+	}
+#define ROW(said, raw, normalised)                                                                           \
+	{                                                                                                    \
+		S(said), S(raw), S(normalised)                                                               \
 	}
 
 static const struct row rows[] = {
@@ -199,7 +203,8 @@ static void test_result_is_resolved(void **state)
 			}
 			rest = str_from(p, k + 1);
 			rest = str_head(rest, str_find(rest, '/'));
-			assert_false(str_equal(rest, STR("")) || str_equal(rest, STR(".")) || str_equal(rest, STR("..")));
+			assert_false(str_equal(rest, STR("")) || str_equal(rest, STR(".")) ||
+				     str_equal(rest, STR("..")));
 		}
 	}
 }

@@ -97,19 +97,21 @@ static bool add_charge(const struct ruleset *rules, const struct policy_view *vi
 {
 	size_t n = plan->n_charges;
 	struct charge *c = &plan->charges[n];
+	struct policy_keys keys;
 
-	if (n == CHARGES_MAX)
+	if (n == CHARGES_MAX || !policy_keys_make(&keys, rules, limit, view, a))
 		return false;
 	c->rule = limit->bucket;
 	c->cost = view->req->cost;
 	c->peek = view->req->peek;
 	c->shadow = rule->shadow;
-	c->key = policy_bucket_key(rules, limit, view, a, &plan->fallbacks[n]);
-	c->wide = policy_wide_key(rules, limit, view, a);
+	c->key = keys.bucket;
+	c->wide = keys.wide;
+	plan->fallbacks[n] = keys.fallback;
 	plan->limits[n] = limit;
 	plan->charge_rules[n] = rule;
 	plan->n_charges = n + 1;
-	return c->key.ptr != NULL && c->wide.ptr != NULL;
+	return true;
 }
 
 /* The charges of one rule. REASON_ALLOWED: they are in the plan. */

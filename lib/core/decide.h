@@ -31,7 +31,7 @@
 #include "core/verdict.h"
 
 /* All that keys can take, whatever is sent. */
-#define DECIDE_ARENA_BYTES (CHARGES_MAX * (POLICY_KEY_BYTES_MAX + 128))
+#define DECIDE_ARENA_BYTES (CHARGES_MAX * (POLICY_KEYS_BYTES_MAX + 16))
 
 struct plan {
 	bool is_final;           /* no charges; reason below is the verdict's */

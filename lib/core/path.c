@@ -32,39 +32,41 @@ static size_t authority_end(struct str s)
 	return i;
 }
 
-struct str path_raw(struct str said)
-{
-	struct str s = said;
-	size_t i, start;
+/* What a byte may mean. Most mean nothing, and a look-up for each is all that most paths need. */
+enum { ENDS = 1, CHANGES = 2, SLASH = 4, DOT = 8 };
+static const uint8_t meanings[256] = {
+	['?'] = ENDS, ['#'] = ENDS, ['%'] = CHANGES, [';'] = CHANGES, ['/'] = SLASH, ['.'] = DOT};
 
-	for (i = 0; i < s.len; i++) {
-		if (s.ptr[i] == '?' || s.ptr[i] == '#')
-			break;
-	}
-	s.len = i;
-	start = authority_end(s);
-	if (start == 0)
-		return s;
-	/* RFC 9112 3.2.1: a target without a path means "/". */
-	return start == s.len ? STR("/") : str_make(s.ptr + start, s.len - start);
-}
-
-/* Nothing to decode, to drop or to resolve. A "." behind a slash may be harmless, but is rare enough to look twice at. */
-static bool is_plain(struct str s)
+/* Cuts query and fragment. *ret_plain: nothing to decode, to drop or to resolve. A "." behind a slash may be harmless,
+ * but is rare enough to look twice at. */
+static struct str cut(struct str said, bool *ret_plain)
 {
-	bool after_slash = false;
+	unsigned seen = 0, before = 0;
 	size_t i;
 
-	for (i = 0; i < s.len; i++) {
-		char c = s.ptr[i];
+	for (i = 0; i < said.len; i++) {
+		unsigned meaning = meanings[(uint8_t)said.ptr[i]];
 
-		if (c == '%' || c == ';')
-			return false;
-		if (after_slash && (c == '/' || c == '.'))
-			return false;
-		after_slash = c == '/';
+		if (meaning & ENDS)
+			break;
+		/* An empty segment or one that begins with a dot changes the path, too. */
+		if ((before & SLASH) && meaning != 0)
+			meaning |= CHANGES;
+		seen |= meaning;
+		before = meaning;
 	}
-	return s.len == 0 || (s.ptr[0] == '/' && (s.len == 1 || !after_slash));
+	*ret_plain = !(seen & CHANGES) && (i == 0 || (said.ptr[0] == '/' && (i == 1 || !(before & SLASH))));
+	return str_make(said.ptr, i);
+}
+
+/* RFC 9112 3.2.1: a target without a path means "/". */
+static struct str without_authority(struct str s)
+{
+	size_t start = authority_end(s);
+
+	if (start == 0)
+		return s;
+	return start == s.len ? STR("/") : str_make(s.ptr + start, s.len - start);
 }
 
 static size_t decode(struct str s, char *out)
@@ -114,17 +116,28 @@ static size_t resolve(char *path, size_t len)
 	return kept;
 }
 
-struct str path_normalise(struct str said, struct arena *a)
+struct path_views path_look(struct str said, struct arena *a)
 {
-	struct str raw = path_raw(said);
+	struct path_views v;
+	bool plain;
 	char *copy;
 
-	if (is_plain(raw))
-		return raw;
-	copy = arena_alloc(a, raw.len);
+	v.raw = cut(said, &plain);
+	v.normalised = v.raw;
+	if (plain)
+		return v;
+	v.raw = without_authority(v.raw);
+	copy = arena_alloc(a, v.raw.len);
 	if (copy == NULL)
-		return (struct str){NULL, 0};
-	return str_make(copy, resolve(copy, decode(raw, copy)));
+		v.normalised = (struct str){NULL, 0};
+	else
+		v.normalised = str_make(copy, resolve(copy, decode(v.raw, copy)));
+	return v;
+}
+
+struct str path_normalise(struct str said, struct arena *a)
+{
+	return path_look(said, a).normalised;
 }
 
 struct str path_fold_case(struct str path, struct arena *a)

@@ -8,8 +8,8 @@
  *            Rules are matched on both; where they differ the stricter holds, so a client gains nothing by spelling.
  * Ownership  The result lies in the arena, or is a view of the input where nothing had to change.
  * Threads    Pure.
- * Errors     none: any byte may come out (%00 too); "*" and an empty path stay as they are. With a full arena the result
- *            is {NULL, 0} and the arena is overflown.
+ * Errors     none: any byte may come out (%00 too); "*" and an empty path stay as they are. With a full arena the
+ *            normalised path is {NULL, 0} and the arena is overflown.
  * Source     RFC 3986 5.2.4 (dot segments), 3.3 (parameters).
  */
 #ifndef POSTERN_CORE_PATH_H
@@ -18,7 +18,13 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-struct str path_raw(struct str said);
+struct path_views {
+	struct str raw, normalised; /* the very same slice where nothing had to change */
+};
+
+struct path_views path_look(struct str said, struct arena *a);
+
+/* The normalised one alone. */
 struct str path_normalise(struct str said, struct arena *a);
 
 /* Lower case in ASCII; a view of the input if it holds no capital. */

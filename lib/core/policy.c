@@ -30,8 +30,10 @@ void policy_view_make(struct policy_view *ret, const struct request *req, const 
 	ret->token = token;
 	ret->req = req;
 	if (req->path.said) {
-		ret->path_raw = path_raw(req->path.text);
-		ret->path_normalised = path_normalise(req->path.text, a);
+		struct path_views paths = path_look(req->path.text, a);
+
+		ret->path_raw = paths.raw;
+		ret->path_normalised = paths.normalised;
 	}
 	if (req->host.said)
 		ret->host = path_fold_case(host_bare(req->host.text), a);

@@ -114,16 +114,19 @@ const struct rule *policy_find(const struct ruleset *rules, const struct policy_
 /* Does a token meet what the rule requires? */
 bool policy_requirement_met(const struct ruleset *rules, const struct rule *rule, const struct token_result *token);
 
-/* No bucket key is longer, whatever was sent: each part is a kind, a length and at most 64 bytes, the limit's name first. */
-#define POLICY_KEY_BYTES_MAX ((1 + LIMIT_KEY_PARTS_MAX) * (2 + 64))
+/* The two names of a charge (see charge.h). */
+struct policy_keys {
+	struct str bucket; /* the limit's name, then its key's parts */
+	struct str wide;   /* the client's wide network, then the limit's name */
+	bool fallback;     /* a part was absent and replaced by the client */
+};
 
-/* Writes the bytes that name the bucket of this limit for this request (see charge.h) into the arena. Absent parts are
- * replaced by the client; *ret_fallback says whether one was. {NULL, 0} if the arena is full. */
-struct str policy_bucket_key(const struct ruleset *rules, const struct limit *limit, const struct policy_view *view,
-	struct arena *a, bool *ret_fallback);
+/* A part of a key is a kind, a length and at most 64 bytes, whatever was sent. */
+#define POLICY_PART_BYTES_MAX (2 + 64)
+#define POLICY_KEYS_BYTES_MAX ((2 + LIMIT_KEY_PARTS_MAX) * POLICY_PART_BYTES_MAX)
 
-/* The same for the overflow bucket of the client's wide network. */
-struct str policy_wide_key(const struct ruleset *rules, const struct limit *limit, const struct policy_view *view,
-	struct arena *a);
+/* Writes the keys of this limit for this request into the arena. False if the arena is full. */
+bool policy_keys_make(struct policy_keys *ret, const struct ruleset *rules, const struct limit *limit,
+	const struct policy_view *view, struct arena *a);
 
 #endif

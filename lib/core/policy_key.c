@@ -12,7 +12,7 @@
 
 #include "base/digest.h"
 
-#define PART_BYTES_MAX 64
+#define TEXT_BYTES_MAX 64
 
 /* What a part is. A digest has the capital letter. */
 enum part_kind {
@@ -27,18 +27,25 @@ enum part_kind {
 	PART_HEADER_LINES = 'y',
 };
 
+/* The caller has taken POLICY_PART_BYTES_MAX for each part. */
 struct key_writer {
 	size_t len;
-	uint8_t bytes[POLICY_KEY_BYTES_MAX];
+	uint8_t *bytes;
 };
 
-static void put_bytes(struct key_writer *w, int kind, const void *bytes, size_t n)
+static void put_head(struct key_writer *w, int kind, size_t n)
 {
 	w->bytes[w->len] = (uint8_t)kind;
 	w->bytes[w->len + 1] = (uint8_t)n;
+	w->len += 2;
+}
+
+static void put_bytes(struct key_writer *w, int kind, const void *bytes, size_t n)
+{
+	put_head(w, kind, n);
 	if (n > 0)
-		memcpy(w->bytes + w->len + 2, bytes, n);
-	w->len += 2 + n;
+		memcpy(w->bytes + w->len, bytes, n);
+	w->len += n;
 }
 
 static void put_digest(struct key_writer *w, enum part_kind kind, const struct digest *d)
@@ -50,7 +57,7 @@ static void put_text(struct key_writer *w, enum part_kind kind, struct str s)
 {
 	struct digest d;
 
-	if (s.len <= PART_BYTES_MAX) {
+	if (s.len <= TEXT_BYTES_MAX) {
 		put_bytes(w, (int)kind, s.ptr, s.len);
 		return;
 	}
@@ -60,18 +67,18 @@ static void put_text(struct key_writer *w, enum part_kind kind, struct str s)
 
 static void put_client(struct key_writer *w, const struct client_rule *rule, const struct client *c)
 {
-	uint8_t key[CLIENT_KEY_BYTES];
-	size_t n = client_key(rule, c, key);
+	size_t n = client_key(rule, c, w->bytes + w->len + 2);
 
-	put_bytes(w, PART_CLIENT, key, n);
+	put_head(w, PART_CLIENT, n);
+	w->len += n;
 }
 
 static void put_network(struct key_writer *w, const struct client_rule *rule, const struct client *c)
 {
-	uint8_t key[CLIENT_KEY_BYTES];
-	size_t n = client_network_key(rule, c, key);
+	size_t n = client_network_key(rule, c, w->bytes + w->len + 2);
 
-	put_bytes(w, PART_NETWORK, key, n);
+	put_head(w, PART_NETWORK, n);
+	w->len += n;
 }
 
 /* All lines of one header in their order; false if there is none. */
@@ -125,32 +132,27 @@ static bool put_part(struct key_writer *w, const struct ruleset *rules, const st
 	return true;
 }
 
-struct str policy_bucket_key(const struct ruleset *rules, const struct limit *limit,
-	const struct policy_view *view, struct arena *a, bool *ret_fallback)
+/* One text holds both: network, limit, parts. The wide key is its beginning, the bucket's its end. */
+bool policy_keys_make(struct policy_keys *ret, const struct ruleset *rules, const struct limit *limit,
+	const struct policy_view *view, struct arena *a)
 {
-	struct key_writer w;
+	struct key_writer w = {.bytes = arena_alloc(a, (2 + limit->n_key) * POLICY_PART_BYTES_MAX)};
 	bool fallback = false;
-	size_t i;
+	size_t i, name_at;
 
-	w.len = 0;
+	if (w.bytes == NULL)
+		return false;
+	put_network(&w, &rules->client, view->client);
+	name_at = w.len;
 	put_text(&w, PART_LIMIT, limit->name);
+	ret->wide = str_make((const char *)w.bytes, w.len);
 	for (i = 0; i < limit->n_key; i++) {
 		if (put_part(&w, rules, &limit->key[i], view))
 			continue;
 		put_client(&w, &rules->client, view->client);
 		fallback = true;
 	}
-	*ret_fallback = fallback;
-	return arena_copy(a, str_make((const char *)w.bytes, w.len));
-}
-
-struct str policy_wide_key(const struct ruleset *rules, const struct limit *limit,
-	const struct policy_view *view, struct arena *a)
-{
-	struct key_writer w;
-
-	w.len = 0;
-	put_text(&w, PART_LIMIT, limit->name);
-	put_network(&w, &rules->client, view->client);
-	return arena_copy(a, str_make((const char *)w.bytes, w.len));
+	ret->bucket = str_make((const char *)w.bytes + name_at, w.len - name_at);
+	ret->fallback = fallback;
+	return true;
 }

@@ -418,7 +418,7 @@ static void test_charge_contents(void **state)
 	struct request req;
 	struct plan plan;
 	struct policy_view view;
-	bool fallback;
+	struct policy_keys keys;
 
 	(void)state;
 	request_make(&req, "/two/", 3);
@@ -434,9 +434,9 @@ static void test_charge_contents(void **state)
 		assert_false(c->shadow);
 		assert_int_equal(c->rule.burst, plan.limits[i]->bucket.burst);
 		assert_int_equal(c->rule.interval_ns, plan.limits[i]->bucket.interval_ns);
-		assert_true(str_equal(
-			c->key, policy_bucket_key(&rules, plan.limits[i], &view, &arena, &fallback)));
-		assert_true(str_equal(c->wide, policy_wide_key(&rules, plan.limits[i], &view, &arena)));
+		assert_true(policy_keys_make(&keys, &rules, plan.limits[i], &view, &arena));
+		assert_true(str_equal(c->key, keys.bucket));
+		assert_true(str_equal(c->wide, keys.wide));
 		assert_false(plan.fallbacks[i]);
 		assert_string_equal(plan.charge_rules[i]->name.ptr, "two");
 	}

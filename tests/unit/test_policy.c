@@ -326,12 +326,30 @@ static void test_requirement(void **state)
 
 /* ------------------------------------------------------------------------------------------------ keys */
 
+static struct str bucket_of(const struct limit *limit, bool *ret_fallback)
+{
+	struct policy_keys keys = {.fallback = false};
+
+	if (!policy_keys_make(&keys, &rules, limit, &view, &arena))
+		return (struct str){NULL, 0};
+	*ret_fallback = keys.fallback;
+	return keys.bucket;
+}
+
+static struct str wide_of(const struct limit *limit)
+{
+	struct policy_keys keys;
+
+	assert_true(policy_keys_make(&keys, &rules, limit, &view, &arena));
+	return keys.wide;
+}
+
 static struct str key_of(const struct limit_key_part *parts, size_t n, bool *ret_fallback)
 {
 	const struct limit limit = {.name = STR("lim"), .key = parts, .n_key = n};
 
 	look();
-	return policy_bucket_key(&rules, &limit, &view, &arena, ret_fallback);
+	return bucket_of(&limit, ret_fallback);
 }
 
 static struct str key_of_one(enum key_part part, const char *header_z, bool *ret_fallback)
@@ -504,10 +522,8 @@ static void test_key_names_the_limit(void **state)
 
 	(void)state;
 	look();
-	assert_false(str_equal(policy_bucket_key(&rules, &one, &view, &arena, &fallback),
-		policy_bucket_key(&rules, &two, &view, &arena, &fallback)));
-	assert_false(str_equal(
-		policy_wide_key(&rules, &one, &view, &arena), policy_wide_key(&rules, &two, &view, &arena)));
+	assert_false(str_equal(bucket_of(&one, &fallback), bucket_of(&two, &fallback)));
+	assert_false(str_equal(wide_of(&one), wide_of(&two)));
 }
 
 static void test_wide_key(void **state)
@@ -516,17 +532,23 @@ static void test_wide_key(void **state)
 	const struct limit limit = {.name = STR("lim"), .key = parts, .n_key = 1};
 	uint8_t bytes[CLIENT_KEY_BYTES];
 	struct str here, neighbour, elsewhere, undecided;
+	size_t n;
 
 	(void)state;
 	look();
-	here = policy_wide_key(&rules, &limit, &view, &arena);
-	assert_part(here, 'n', bytes, client_network_key(&rules.client, &client, bytes));
+	here = wide_of(&limit);
+	n = client_network_key(&rules.client, &client, bytes);
+	assert_int_equal(here.len, 2 + n + 5);
+	assert_int_equal(here.ptr[0], 'n');
+	assert_int_equal(here.ptr[1], n);
+	assert_memory_equal(here.ptr + 2, bytes, n);
+	assert_memory_equal(here.ptr + 2 + n, "l\3lim", 5);
 	client.address = ip_from_v4(0xc63364ff);
-	neighbour = policy_wide_key(&rules, &limit, &view, &arena);
+	neighbour = wide_of(&limit);
 	client.address = ip_from_v4(0xc6336507);
-	elsewhere = policy_wide_key(&rules, &limit, &view, &arena);
+	elsewhere = wide_of(&limit);
 	client.decided = false;
-	undecided = policy_wide_key(&rules, &limit, &view, &arena);
+	undecided = wide_of(&limit);
 	assert_str(neighbour, here);
 	assert_false(str_equal(here, elsewhere) || str_equal(elsewhere, undecided));
 }
@@ -548,13 +570,12 @@ static void test_key_is_bounded(void **state)
 	req.host = (struct fact){str_make(text, sizeof(text)), true};
 	req.method = req.host;
 	look();
-	assert_int_equal(
-		policy_bucket_key(&rules, &limit, &view, &arena, &fallback).len, POLICY_KEY_BYTES_MAX - 1);
+	assert_int_equal(bucket_of(&limit, &fallback).len, 65 + LIMIT_KEY_PARTS_MAX * 66);
 	req.method.text = str_make(huge, sizeof(huge));
-	arena_init(&arena, block, POLICY_KEY_BYTES_MAX + 32);
-	assert_non_null(policy_bucket_key(&rules, &limit, &view, &arena, &fallback).ptr);
+	arena_init(&arena, block, POLICY_KEYS_BYTES_MAX + 16);
+	assert_non_null(bucket_of(&limit, &fallback).ptr);
 	arena_init(&arena, block, 16);
-	assert_null(policy_bucket_key(&rules, &limit, &view, &arena, &fallback).ptr);
+	assert_null(bucket_of(&limit, &fallback).ptr);
 	assert_true(arena.overflow);
 }
 
@@ -573,8 +594,8 @@ static void test_header_lines_take_no_room(void **state)
 	req.headers = lines;
 	req.n_headers = COUNT(lines);
 	look();
-	arena_init(&arena, block, 64);
-	assert_int_equal(policy_bucket_key(&rules, &limit, &view, &arena, &fallback).len, 7 + DIGEST_BYTES);
+	arena_init(&arena, block, 256);
+	assert_int_equal(bucket_of(&limit, &fallback).len, 7 + DIGEST_BYTES);
 }
 
 int main(void)

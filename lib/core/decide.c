@@ -287,8 +287,10 @@ static void conclude_charges(const struct plan *plan, const struct taking *takin
 	}
 	if (plan->reason != REASON_ALLOWED)
 		return;
+	/* Enforced charges stand in front, so the last one tells whether there is a shadow group. */
+	if (plan->charges[plan->n_charges - 1].shadow)
+		refusal = group_refusal(plan, takings, true);
 	/* A requirement is looked at behind the charges, so an empty limit of a shadow rule comes first. */
-	refusal = group_refusal(plan, takings, true);
 	if (refusal.reason != REASON_ALLOWED &&
 		(would == REASON_ALLOWED || would == REASON_IDENTITY_REQUIRED))
 		would = refusal.reason;

@@ -22,27 +22,32 @@ struct shown {
 	bool present, several, is_authorization;
 };
 
-/* The lines of one token header. An Authorization of another scheme is somebody else's business, not a token. */
+/* The token behind "Bearer". False if the scheme is another: somebody else's business, not a token. */
+static bool read_bearer(struct str value, struct str *ret_token)
+{
+	bool blank = str_equal_nocase(value, str_head(bearer, bearer.len - 1));
+
+	if (!blank && !str_starts_with_nocase(value, bearer))
+		return false;
+	*ret_token = str_trim(str_from(value, bearer.len));
+	return true;
+}
+
+/* The lines of one token header. Most requests have none, so its name is looked at only when there is one. */
 static void read_lines(const struct request *req, struct str name, struct shown *ret)
 {
-	bool is_authorization = name_equal(name, authorization);
 	size_t i, lines = 0;
 
-	*ret = (struct shown){.is_authorization = is_authorization};
 	for (i = 0; i < req->n_headers; i++) {
 		struct str value;
 
 		if (!name_equal(req->headers[i].name, name))
 			continue;
-		lines++;
+		if (lines++ == 0)
+			ret->is_authorization = name_equal(name, authorization);
 		value = str_trim(req->headers[i].value);
-		if (is_authorization) {
-			bool blank = str_equal_nocase(value, str_head(bearer, bearer.len - 1));
-
-			if (!blank && !str_starts_with_nocase(value, bearer))
-				continue;
-			value = str_trim(str_from(value, bearer.len));
-		}
+		if (ret->is_authorization && !read_bearer(value, &value))
+			continue;
 		ret->present = true;
 		ret->token = value;
 	}

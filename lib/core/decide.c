@@ -114,14 +114,14 @@ static bool add_charge(const struct ruleset *rules, const struct policy_view *vi
 	return true;
 }
 
-/* The charges of one rule. REASON_ALLOWED: they are in the plan. */
+/* The charges of one rule, or an identity's own in their place (an exempt one never comes here). REASON_ALLOWED: they are
+ * in the plan. */
 static enum reason add_charges(const struct ruleset *rules, const struct policy_view *view, struct arena *a,
 	const struct rule *rule, struct plan *plan)
 {
 	const struct identity *id = plan->token.identity;
-	bool own = id != NULL && id->n_limits > 0;
-	const uint16_t *limits = own ? id->limits : rule->limits;
-	size_t n = own ? id->n_limits : rule->n_limits;
+	const uint16_t *limits = id != NULL ? id->limits : rule->limits;
+	size_t n = id != NULL ? id->n_limits : rule->n_limits;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct limit *limit = &rules->limits[limits[i]];

@@ -149,6 +149,8 @@ static const struct row rows[] = {
 		"two", 6},
 	{"own and overflow", "/owt/", NO_TOKEN, 1, "general!,login", "login,general", REASON_RATE_LIMITED, OK,
 		"owt", 6},
+	{"overflow in front, own behind", "/owt/", NO_TOKEN, 1, "login!,general", "login,general",
+		REASON_RATE_LIMITED, OK, "owt", 6},
 	/* actions */
 	{"blocked", "/blocked/", NO_TOKEN, 1, "", NULL, REASON_BLOCKED, OK, "blocked", 0},
 	{"blocked before exempt", "/blocked/", EDGE, 1, "", NULL, REASON_BLOCKED, OK, "blocked", 0},

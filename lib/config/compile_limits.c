@@ -103,7 +103,7 @@ static void compile_key(struct load *l, const struct json *v, struct limit *limi
 	for (size_t i = 0; i < limit->n_key; i++)
 		for (size_t k = 0; k < i; k++)
 			if (same_part(&parts[i], &parts[k]))
-				load_error(l, PROBLEM_DUPLICATE_NAME, "the parts %zu and %zu are the same", k + 1, i + 1);
+				load_error(l, PROBLEM_DUPLICATE_NAME, "one of its parts comes twice");
 }
 
 static bool read_rate(struct load *l, const struct json *v, uint64_t *ret_count, ns *ret_period_ns)

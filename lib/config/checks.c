@@ -44,8 +44,9 @@ static void check_escape(struct load *l, const struct rule *rule)
 		if (!limit_escapable(&limits[rule->limits[i]], rule))
 			return;
 	mark = load_enter(l, STR("limits"));
-	load_warn(l, "whoever changes a header, path or host gets a new bucket from every limit of this rule; add one whose "
-		"key is client or network alone");
+	load_warn(l, "whoever changes a header, path or host gets a new bucket from every limit of this "
+		     "rule; add one whose "
+		     "key is client or network alone");
 	load_leave(l, mark);
 }
 
@@ -61,8 +62,9 @@ static void check_allow(struct load *l, const struct rule *rule)
 		return;
 	outer = load_enter(l, STR("match"));
 	inner = load_enter(l, STR("client"));
-	load_warn(l, "these addresses are our own proxies' or machines', and whoever is mistaken for one of them passes "
-		"uncounted; let services prove an identity instead");
+	load_warn(l, "these addresses are our own proxies' or machines', and whoever is mistaken for one of "
+		     "them passes "
+		     "uncounted; let services prove an identity instead");
 	load_leave(l, inner);
 	load_leave(l, outer);
 }
@@ -88,7 +90,7 @@ static bool callers_are_local(const struct config *c)
 {
 	for (size_t i = 0; i < c->callers.n; i++) {
 		const struct range *range = &c->callers.items[i];
-		const struct endpoint base = { .ip = range->base };
+		const struct endpoint base = {.ip = range->base};
 		unsigned loopback_bits = ip_is_v4(&range->base) ? 96 + 8 : 128;
 
 		if (range->bits < loopback_bits || !endpoint_is_local(&base))
@@ -97,8 +99,8 @@ static bool callers_are_local(const struct config *c)
 	return true;
 }
 
-static void report(const struct config *c, struct fault_list *faults, enum fault_severity severity, enum problem problem,
-	const char *pointer_z, const char *text_z)
+static void report(const struct config *c, struct fault_list *faults, enum fault_severity severity,
+	enum problem problem, const char *pointer_z, const char *text_z)
 {
 	struct fault *f = fault_add(faults, severity, load_problem_word(problem), pointer_z, "%s", text_z);
 
@@ -111,11 +113,13 @@ void config_check_listeners(const struct config *c, struct fault_list *faults)
 	const struct config_listen *http = &c->listen[LISTEN_HTTP];
 
 	if (!http->on)
-		report(c, faults, FAULT_ERROR, PROBLEM_CONFLICT, "/listen/http", "without this listener nobody can ask");
+		report(c, faults, FAULT_ERROR, PROBLEM_CONFLICT, "/listen/http",
+			"without this listener nobody can ask");
 	else if (!c->callers_named && !endpoint_is_local(&http->endpoint))
 		report(c, faults, FAULT_ERROR, PROBLEM_MISSING_MEMBER, "/listen/http",
 			"this address is reachable from other machines: say in \"callers\" who may ask");
 	if (c->callers_named && !c->has_caller_key && !callers_are_local(c))
 		report(c, faults, FAULT_WARNING, PROBLEM_RISKY, "/callers",
-			"any of these callers can empty anybody's bucket; \"caller_key_file\" makes them show a key");
+			"any of these callers can empty anybody's bucket; \"caller_key_file\" makes them "
+			"show a key");
 }

@@ -10,8 +10,8 @@
 #define FORWARDED_FOR "X-Forwarded-For"
 #define FORWARDED "Forwarded"
 
-static const enum setting parameters[] = { SETTING_CLIENT_TRUSTED_PROXIES, SETTING_CLIENT_TRUST_UNIX,
-	SETTING_CLIENT_ON_UNDECIDED, SETTING_CLIENT_HEADER, SETTING_CLIENT_HOPS };
+static const enum setting parameters[] = {SETTING_CLIENT_TRUSTED_PROXIES, SETTING_CLIENT_TRUST_UNIX,
+	SETTING_CLIENT_ON_UNDECIDED, SETTING_CLIENT_HEADER, SETTING_CLIENT_HOPS};
 
 #define N_PARAMETERS (sizeof(parameters) / sizeof(parameters[0]))
 
@@ -37,12 +37,14 @@ static void refuse_parameters(struct load *l, enum strategy strategy)
 	for (size_t i = 0; i < N_PARAMETERS; i++) {
 		size_t mark;
 
-		if (strategy == STRATEGY_HOP_COUNT || (strategy != STRATEGY_PEER && parameters[i] != SETTING_CLIENT_HOPS))
+		if (strategy == STRATEGY_HOP_COUNT ||
+			(strategy != STRATEGY_PEER && parameters[i] != SETTING_CLIENT_HOPS))
 			continue;
 		if (!settings_enter(l, parameters[i], &mark))
 			continue;
 		if (strategy == STRATEGY_PEER)
-			load_error_name(l, PROBLEM_CONFLICT, "the strategy peer reads no header and takes no parameters");
+			load_error_name(l, PROBLEM_CONFLICT,
+				"the strategy peer reads no header and takes no parameters");
 		else
 			load_error_name(l, PROBLEM_CONFLICT, "only the strategy hop_count takes hops");
 		load_leave(l, mark);
@@ -57,16 +59,19 @@ static void compile_proxies(struct load *l, const struct json *v, struct client_
 		if (json_kind(v) == JSON_KIND_ARRAY)
 			load_ranges(l, v, false, NULL, &rule->trusted);
 		else
-			load_error(l, PROBLEM_WRONG_TYPE, "must be a list of ranges or the word \"any\", not %s",
+			load_error(l, PROBLEM_WRONG_TYPE,
+				"must be a list of ranges or the word \"any\", not %s",
 				json_kind_name(json_kind(v)));
 	} else if (!str_equal(json_text(v), STR("any"))) {
 		load_error(l, PROBLEM_BAD_SYNTAX, "must be a list of ranges or the word \"any\", not \"%s\"",
 			load_show(&shown, json_text(v)));
 	} else if (ranges_only) {
-		load_error(l, PROBLEM_CONFLICT, "trusted_ranges needs ranges: with \"any\" no entry could be a client's");
+		load_error(l, PROBLEM_CONFLICT,
+			"trusted_ranges needs ranges: with \"any\" no entry could be a client's");
 	} else {
 		rule->trust_any = true;
-		load_warn(l, "with \"any\" whoever reaches the port chooses its own key; list the ranges of your proxies");
+		load_warn(l, "with \"any\" whoever reaches the port chooses its own key; list the ranges of "
+			     "your proxies");
 	}
 }
 
@@ -80,11 +85,15 @@ static void compile_header(struct load *l, const struct json *v, struct client_r
 	if (!str_is_token(name)) {
 		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no header name", load_show(&shown, name));
 	} else if (rule->strategy == STRATEGY_NAMED_HEADER && is_list_header(name)) {
-		load_error(l, PROBLEM_CONFLICT, "\"%s\" is a list that every hop appends to: use the strategy single_value "
-			"or another one for lists", load_show(&shown, name));
+		load_error(l, PROBLEM_CONFLICT,
+			"\"%s\" is a list that every hop appends to: use the strategy single_value "
+			"or another one for lists",
+			load_show(&shown, name));
 	} else if (rule->strategy != STRATEGY_NAMED_HEADER && !is_list_header(name)) {
-		load_error(l, PROBLEM_CONFLICT, "this strategy reads " FORWARDED_FOR " or " FORWARDED ", not \"%s\": use the "
-			"strategy named_header for other headers", load_show(&shown, name));
+		load_error(l, PROBLEM_CONFLICT,
+			"this strategy reads " FORWARDED_FOR " or " FORWARDED ", not \"%s\": use the "
+			"strategy named_header for other headers",
+			load_show(&shown, name));
 	} else {
 		rule->header = arena_copy(l->arena, name);
 		rule->header_is_forwarded = str_equal_nocase(name, STR(FORWARDED));
@@ -94,10 +103,12 @@ static void compile_header(struct load *l, const struct json *v, struct client_r
 static void compile_required(struct load *l, const struct client_rule *rule)
 {
 	if (rule->strategy == STRATEGY_HOP_COUNT && l->found[SETTING_CLIENT_HOPS].value == NULL)
-		load_error(l, PROBLEM_MISSING_MEMBER, "the strategy hop_count needs \"hops\": which entry from the right is "
+		load_error(l, PROBLEM_MISSING_MEMBER,
+			"the strategy hop_count needs \"hops\": which entry from the right is "
 			"the client");
 	if (rule->strategy == STRATEGY_NAMED_HEADER && l->found[SETTING_CLIENT_HEADER].value == NULL)
-		load_error(l, PROBLEM_MISSING_MEMBER, "the strategy named_header needs \"header\": the name of the header");
+		load_error(l, PROBLEM_MISSING_MEMBER,
+			"the strategy named_header needs \"header\": the name of the header");
 }
 
 static void compile_parameters(struct load *l, struct client_rule *rule)
@@ -136,8 +147,8 @@ static void compile_strategy(struct load *l, struct client_rule *rule)
 		rule->strategy = (enum strategy)f->number;
 		compile_parameters(l, rule);
 	} else if (f->value == NULL && has_parameter) {
-		load_error(l, PROBLEM_MISSING_MEMBER, "the strategy is missing; add for instance \"strategy\": \"%s\"",
-			likely_strategy(l));
+		load_error(l, PROBLEM_MISSING_MEMBER,
+			"the strategy is missing; add for instance \"strategy\": \"%s\"", likely_strategy(l));
 	}
 	if (!f->ok && settings_enter(l, SETTING_CLIENT_TRUSTED_PROXIES, &mark)) {
 		compile_proxies(l, proxies, rule, false);
@@ -169,7 +180,8 @@ void client_settle_network(struct load *l)
 	}
 	outer = load_enter(l, STR("network_prefix"));
 	mark = load_enter(l, STR("ipv6"));
-	load_error(l, PROBLEM_CONFLICT, "a network of %u bits would be narrower than a client of %u (client.ipv6_prefix)",
+	load_error(l, PROBLEM_CONFLICT,
+		"a network of %u bits would be narrower than a client of %u (client.ipv6_prefix)",
 		rule->network_v6, rule->ipv6_prefix);
 	load_leave(l, mark);
 	load_leave(l, outer);

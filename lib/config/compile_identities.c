@@ -24,8 +24,9 @@ static bool holds(struct str s, const char *needle_z)
 
 static bool looks_like_path(struct str s)
 {
-	return str_starts_with(s, STR("/")) || str_starts_with(s, STR("./")) || str_starts_with(s, STR("../")) ||
-		str_starts_with(s, STR("~/")) || str_starts_with(s, STR("file:"));
+	return str_starts_with(s, STR("/")) || str_starts_with(s, STR("./")) ||
+	       str_starts_with(s, STR("../")) || str_starts_with(s, STR("~/")) ||
+	       str_starts_with(s, STR("file:"));
 }
 
 const char *config_token_fault(struct str s)
@@ -98,7 +99,7 @@ static bool in_secret_volume(const char *path_z)
 	if (path_z[dir_len] == '\0')
 		return lstat("..data", &st) == 0;
 	return snprintf(link_z, sizeof(link_z), "%.*s/..data", (int)dir_len, path_z) < (int)sizeof(link_z) &&
-		lstat(link_z, &st) == 0;
+	       lstat(link_z, &st) == 0;
 }
 
 static void judge_secret(struct load *l, const char *path_z, struct str secret, const char **ret_fault)
@@ -113,10 +114,13 @@ static void judge_secret(struct load *l, const char *path_z, struct str secret, 
 		return;
 	}
 	if (secret.len < TOKEN_BYTES_ADVISED)
-		load_warn(l, "the token in \"%s\" is short: %zu characters, where %d or more are hard to guess",
+		load_warn(l,
+			"the token in \"%s\" is short: %zu characters, where %d or more are hard to guess",
 			load_show(&shown, str_from_z(path_z)), secret.len, TOKEN_BYTES_ADVISED);
 	if (stat(path_z, &st) == 0 && (st.st_mode & S_IROTH) != 0 && !in_secret_volume(path_z))
-		load_warn(l, "everybody on this machine can read \"%s\"; chmod 640 would keep it to its owner and group",
+		load_warn(l,
+			"everybody on this machine can read \"%s\"; chmod 640 would keep it to its owner and "
+			"group",
 			load_show(&shown, str_from_z(path_z)));
 }
 
@@ -139,8 +143,8 @@ static bool read_secret(struct load *l, const struct json *v, bool may_be_absent
 		return false;
 	}
 	if (e != ERR_OK) {
-		load_error(l, PROBLEM_UNREADABLE_FILE, "\"%s\" cannot be read: %s", load_show(&shown, str_from_z(path_z)),
-			err_text(e));
+		load_error(l, PROBLEM_UNREADABLE_FILE, "\"%s\" cannot be read: %s",
+			load_show(&shown, str_from_z(path_z)), err_text(e));
 		return false;
 	}
 	judge_secret(l, path_z, config_token_text(bytes), &fault);
@@ -158,7 +162,8 @@ static bool read_digest(struct load *l, const struct json *v, struct digest *ret
 	if (!load_text(l, v, &s))
 		return false;
 	if (!str_unhex(s, ret->bytes, sizeof(ret->bytes))) {
-		load_error(l, PROBLEM_BAD_SYNTAX, "must be 64 hex digits, as \"postern token hash\" prints them");
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"must be 64 hex digits, as \"postern token hash\" prints them");
 		return false;
 	}
 	digest_sha256(&empty, STR(""));
@@ -197,13 +202,14 @@ static void compile_slot(struct load *l, enum setting file, enum setting sha256,
 	if (!settings_enter(l, by_file ? file : sha256, &mark))
 		return;
 	if (by_file && l->found[sha256].value != NULL)
-		load_error_name(l, PROBLEM_CONFLICT, "the same token is given as a file and as a digest: leave one out");
+		load_error_name(l, PROBLEM_CONFLICT,
+			"the same token is given as a file and as a digest: leave one out");
 	if (by_file)
 		ok = read_secret(l, l->found[file].value, slot == TOKEN_SLOT_PREVIOUS, &digest);
 	else
 		ok = read_digest(l, l->found[sha256].value, &digest);
 	if (ok && !is_taken(l, &digest, identity))
-		l->tokens[l->n_tokens++] = (struct identity_token){ digest, identity, (uint8_t)slot };
+		l->tokens[l->n_tokens++] = (struct identity_token){digest, identity, (uint8_t)slot};
 	load_leave(l, mark);
 }
 
@@ -217,12 +223,14 @@ static bool keyed_by_identity(const struct limit *limit)
 
 static void compile_own_limits(struct load *l, struct identity *identity)
 {
-	uint16_t *limits = load_limit_names(l, l->found[SETTING_IDENTITY_LIMITS].value, RULE_LIMITS_MAX, &identity->n_limits);
+	uint16_t *limits = load_limit_names(
+		l, l->found[SETTING_IDENTITY_LIMITS].value, RULE_LIMITS_MAX, &identity->n_limits);
 
 	identity->limits = limits;
 	for (size_t i = 0; i < identity->n_limits; i++)
 		if (!keyed_by_identity(&l->limits[limits[i]]))
-			load_error(l, PROBLEM_CONFLICT, "the limit \"%.*s\" of an identity must have identity in its key",
+			load_error(l, PROBLEM_CONFLICT,
+				"the limit \"%.*s\" of an identity must have identity in its key",
 				STR_ARG(l->limits[limits[i]].name));
 }
 
@@ -235,10 +243,13 @@ static void compile_identity(struct load *l, const struct json *v, struct str na
 	identity->name = arena_copy(l->arena, name);
 	if (!settings_read(l, "identities.*", v))
 		return;
-	if (l->found[SETTING_IDENTITY_TOKEN_FILE].value == NULL && l->found[SETTING_IDENTITY_TOKEN_SHA256].value == NULL)
-		load_error_name(l, PROBLEM_MISSING_MEMBER, "an identity needs \"token_file\" or \"token_sha256\"");
+	if (l->found[SETTING_IDENTITY_TOKEN_FILE].value == NULL &&
+		l->found[SETTING_IDENTITY_TOKEN_SHA256].value == NULL)
+		load_error_name(
+			l, PROBLEM_MISSING_MEMBER, "an identity needs \"token_file\" or \"token_sha256\"");
 	compile_slot(l, SETTING_IDENTITY_TOKEN_FILE, SETTING_IDENTITY_TOKEN_SHA256, TOKEN_SLOT_CURRENT);
-	compile_slot(l, SETTING_IDENTITY_PREVIOUS_FILE, SETTING_IDENTITY_PREVIOUS_SHA256, TOKEN_SLOT_PREVIOUS);
+	compile_slot(
+		l, SETTING_IDENTITY_PREVIOUS_FILE, SETTING_IDENTITY_PREVIOUS_SHA256, TOKEN_SLOT_PREVIOUS);
 	if (settings_enter(l, SETTING_IDENTITY_LIMITS, &mark)) {
 		compile_own_limits(l, identity);
 		load_leave(l, mark);
@@ -289,15 +300,18 @@ static bool read_header_name(struct load *l, struct str s, void *slot, const voi
 
 void token_headers_compile(struct load *l, const struct json *v)
 {
-	const struct load_list form = { .read = read_header_name, .item_size = sizeof(struct str), .max = TOKEN_HEADERS_MAX,
-		.empty_ok = true };
+	const struct load_list form = {.read = read_header_name,
+		.item_size = sizeof(struct str),
+		.max = TOKEN_HEADERS_MAX,
+		.empty_ok = true};
 	struct identity_set *set = &l->config->rules.identities;
 
 	set->headers = load_list(l, v, &form, &set->n_headers);
 	for (size_t i = 0; i < set->n_headers; i++)
 		for (size_t k = 0; k < i; k++)
 			if (str_equal_nocase(set->headers[i], set->headers[k]))
-				load_error(l, PROBLEM_DUPLICATE_NAME, "\"%.*s\" comes twice", STR_ARG(set->headers[i]));
+				load_error(l, PROBLEM_DUPLICATE_NAME, "\"%.*s\" comes twice",
+					STR_ARG(set->headers[i]));
 }
 
 /* ---- callers: ranges, and the key that they show */
@@ -306,7 +320,8 @@ void caller_key_compile(struct load *l, const struct json *v)
 {
 	struct config *c = l->config;
 
-	c->has_caller_key = true; /* also where the file is left alone: an unread key, all zero, is nobody's digest */
+	c->has_caller_key =
+		true; /* also where the file is left alone: an unread key, all zero, is nobody's digest */
 	if (read_secret(l, v, false, &c->caller_key))
 		(void)is_taken(l, &c->caller_key, UINT16_MAX);
 }

@@ -12,10 +12,14 @@ static const struct {
 	struct str word;
 	ns period_ns;
 } units[] = {
-	{ { "s", 1 }, NS_PER_S }, { { "second", 6 }, NS_PER_S },
-	{ { "m", 1 }, 60 * NS_PER_S }, { { "minute", 6 }, 60 * NS_PER_S },
-	{ { "h", 1 }, 3600 * NS_PER_S }, { { "hour", 4 }, 3600 * NS_PER_S },
-	{ { "d", 1 }, 86400 * NS_PER_S }, { { "day", 3 }, 86400 * NS_PER_S },
+	{{"s", 1}, NS_PER_S},
+	{{"second", 6}, NS_PER_S},
+	{{"m", 1}, 60 * NS_PER_S},
+	{{"minute", 6}, 60 * NS_PER_S},
+	{{"h", 1}, 3600 * NS_PER_S},
+	{{"hour", 4}, 3600 * NS_PER_S},
+	{{"d", 1}, 86400 * NS_PER_S},
+	{{"day", 3}, 86400 * NS_PER_S},
 };
 
 bool config_rate_parse(struct str s, uint64_t *ret_count, ns *ret_period_ns)
@@ -46,8 +50,12 @@ static const struct {
 	struct str word;
 	enum key_part part;
 } key_words[] = {
-	{ { "client", 6 }, KEY_CLIENT }, { { "network", 7 }, KEY_NETWORK }, { { "identity", 8 }, KEY_IDENTITY },
-	{ { "host", 4 }, KEY_HOST }, { { "path", 4 }, KEY_PATH }, { { "method", 6 }, KEY_METHOD },
+	{{"client", 6}, KEY_CLIENT},
+	{{"network", 7}, KEY_NETWORK},
+	{{"identity", 8}, KEY_IDENTITY},
+	{{"host", 4}, KEY_HOST},
+	{{"path", 4}, KEY_PATH},
+	{{"method", 6}, KEY_METHOD},
 };
 
 #define N_KEY_WORDS (sizeof(key_words) / sizeof(key_words[0]))
@@ -55,7 +63,7 @@ static const struct {
 static bool read_key_part(struct load *l, struct str s, void *slot, const void *context)
 {
 	struct limit_key_part *part = slot;
-	struct str names[N_KEY_WORDS + 1] = { STR("header:NAME") };
+	struct str names[N_KEY_WORDS + 1] = {STR("header:NAME")};
 	struct shown shown, hint;
 
 	(void)context;
@@ -68,8 +76,10 @@ static bool read_key_part(struct load *l, struct str s, void *slot, const void *
 		}
 	}
 	if (!str_starts_with(s, STR("header:"))) {
-		load_error(l, PROBLEM_UNKNOWN_NAME, "\"%s\" is not one of client, network, identity, host, path, method, "
-			"header:NAME%s", load_show(&shown, s), load_hint(&hint, s, names, N_KEY_WORDS + 1));
+		load_error(l, PROBLEM_UNKNOWN_NAME,
+			"\"%s\" is not one of client, network, identity, host, path, method, "
+			"header:NAME%s",
+			load_show(&shown, s), load_hint(&hint, s, names, N_KEY_WORDS + 1));
 		return false;
 	}
 	s = str_from(s, strlen("header:"));
@@ -89,9 +99,10 @@ static bool same_part(const struct limit_key_part *a, const struct limit_key_par
 
 static void compile_key(struct load *l, const struct json *v, struct limit *limit)
 {
-	static const struct limit_key_part client_only[] = { { .part = KEY_CLIENT } };
-	const struct load_list form = { .read = read_key_part, .item_size = sizeof(struct limit_key_part),
-		.max = LIMIT_KEY_PARTS_MAX };
+	static const struct limit_key_part client_only[] = {{.part = KEY_CLIENT}};
+	const struct load_list form = {.read = read_key_part,
+		.item_size = sizeof(struct limit_key_part),
+		.max = LIMIT_KEY_PARTS_MAX};
 	struct limit_key_part *parts;
 
 	limit->key = client_only;
@@ -116,11 +127,14 @@ static bool read_rate(struct load *l, const struct json *v, uint64_t *ret_count,
 	if (config_rate_parse(s, ret_count, ret_period_ns))
 		return true;
 	if (str_starts_with(s, STR("0/")))
-		load_error(l, PROBLEM_OUT_OF_RANGE, "a rate of 0 would let nobody pass; use a rule with \"action\": \"deny\", "
+		load_error(l, PROBLEM_OUT_OF_RANGE,
+			"a rate of 0 would let nobody pass; use a rule with \"action\": \"deny\", "
 			"or one without limits to let everybody pass");
 	else
-		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no rate: a number, a slash and s, m, h, d, second, minute, hour, "
-			"day, or several of them, without spaces, as in 300/minute or 100/15m", load_show(&shown, s));
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"\"%s\" is no rate: a number, a slash and s, m, h, d, second, minute, hour, "
+			"day, or several of them, without spaces, as in 300/minute or 100/15m",
+			load_show(&shown, s));
 	return false;
 }
 
@@ -133,12 +147,14 @@ static void compile_rate(struct load *l, struct limit *limit)
 	bool ok;
 
 	if (!settings_enter(l, SETTING_LIMIT_RATE, &mark)) {
-		load_error_name(l, PROBLEM_MISSING_MEMBER, "\"rate\" is missing, as in \"rate\": \"300/minute\"");
+		load_error_name(
+			l, PROBLEM_MISSING_MEMBER, "\"rate\" is missing, as in \"rate\": \"300/minute\"");
 		return;
 	}
 	ok = read_rate(l, l->found[SETTING_LIMIT_RATE].value, &count, &period_ns);
 	if (ok && !bucket_rule_make(&limit->bucket, count, period_ns, burst->ok ? burst->number : count)) {
-		load_error(l, PROBLEM_OUT_OF_RANGE, "the time that refills this limit (rate and burst) is over 146 years, or the "
+		load_error(l, PROBLEM_OUT_OF_RANGE,
+			"the time that refills this limit (rate and burst) is over 146 years, or the "
 			"rate is too large");
 		ok = false;
 	}

@@ -29,7 +29,8 @@ static bool read_host(struct load *l, struct str s, void *slot, const void *cont
 	}
 	lower = arena_alloc(l->arena, host.len);
 	if (!ok || lower == NULL) {
-		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no host: a name without port, scheme, path or wildcard, or [v6]",
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"\"%s\" is no host: a name without port, scheme, path or wildcard, or [v6]",
 			load_show(&shown, s));
 		return false;
 	}
@@ -41,8 +42,8 @@ static bool read_host(struct load *l, struct str s, void *slot, const void *cont
 
 static bool read_method(struct load *l, struct str s, void *slot, const void *context)
 {
-	static const struct str usual[] = { { "GET", 3 }, { "HEAD", 4 }, { "POST", 4 }, { "PUT", 3 }, { "DELETE", 6 },
-		{ "CONNECT", 7 }, { "OPTIONS", 7 }, { "TRACE", 5 }, { "PATCH", 5 } };
+	static const struct str usual[] = {{"GET", 3}, {"HEAD", 4}, {"POST", 4}, {"PUT", 3}, {"DELETE", 6},
+		{"CONNECT", 7}, {"OPTIONS", 7}, {"TRACE", 5}, {"PATCH", 5}};
 	struct shown shown;
 
 	(void)context;
@@ -52,7 +53,8 @@ static bool read_method(struct load *l, struct str s, void *slot, const void *co
 	}
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
 		if (str_equal_nocase(s, usual[i]) && !str_equal(s, usual[i]))
-			load_warn(l, "methods compare exactly: \"%.*s\" is not \"%.*s\"", STR_ARG(s), STR_ARG(usual[i]));
+			load_warn(l, "methods compare exactly: \"%.*s\" is not \"%.*s\"", STR_ARG(s),
+				STR_ARG(usual[i]));
 	*(struct str *)slot = arena_copy(l->arena, s);
 	return true;
 }
@@ -66,7 +68,8 @@ static bool read_path(struct load *l, struct str s, void *slot, const void *cont
 	struct str normal, text;
 
 	if (!str_starts_with(s, STR("/")) || str_find(exact, '*') != exact.len) {
-		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no path: it must begin with / and may have /* at its end only",
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"\"%s\" is no path: it must begin with / and may have /* at its end only",
 			load_show(&shown, s));
 		return false;
 	}
@@ -74,15 +77,17 @@ static bool read_path(struct load *l, struct str s, void *slot, const void *cont
 	if (is_prefix && str_equal(normal, STR("/")))
 		normal = STR(""); /* the pattern for everything */
 	if (!str_equal(normal, exact)) {
-		load_error(l, PROBLEM_BAD_SYNTAX, "paths are compared in their normal form, which \"%s\" is not (did you mean "
-			"\"%s%s\"?)", load_show(&shown, s), load_show(&better, normal), is_prefix ? "/*" : "");
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"paths are compared in their normal form, which \"%s\" is not (did you mean "
+			"\"%s%s\"?)",
+			load_show(&shown, s), load_show(&better, normal), is_prefix ? "/*" : "");
 		return false;
 	}
 	text = arena_copy(l->arena, is_prefix ? str_head(s, s.len - 1) : s);
 	if (*ignore_case)
 		text = path_fold_case(text, l->arena);
 	memset(slot, 0, sizeof(struct path_pattern));
-	*(struct path_pattern *)slot = (struct path_pattern){ .text = text, .is_prefix = is_prefix };
+	*(struct path_pattern *)slot = (struct path_pattern){.text = text, .is_prefix = is_prefix};
 	return true;
 }
 
@@ -120,15 +125,18 @@ static void compile_match(struct load *l, const struct json *v, struct rule *rul
 	if (!settings_read(l, "rules.*.match", v))
 		return;
 	if (match_is_empty(v))
-		load_error(l, PROBLEM_MISSING_MEMBER, "an empty match would match everything; only the last rule does, by having "
+		load_error(l, PROBLEM_MISSING_MEMBER,
+			"an empty match would match everything; only the last rule does, by having "
 			"none");
 	m->hosts = match_list(l, SETTING_RULE_MATCH_HOST,
-		(struct load_list){ .read = read_host, .item_size = sizeof(struct str) }, &m->n_hosts);
+		(struct load_list){.read = read_host, .item_size = sizeof(struct str)}, &m->n_hosts);
 	m->methods = match_list(l, SETTING_RULE_MATCH_METHOD,
-		(struct load_list){ .read = read_method, .item_size = sizeof(struct str) }, &m->n_methods);
+		(struct load_list){.read = read_method, .item_size = sizeof(struct str)}, &m->n_methods);
 	m->paths = match_list(l, SETTING_RULE_MATCH_PATH,
-		(struct load_list){ .read = read_path, .context = &rule->ignore_case,
-			.item_size = sizeof(struct path_pattern) }, &m->n_paths);
+		(struct load_list){.read = read_path,
+			.context = &rule->ignore_case,
+			.item_size = sizeof(struct path_pattern)},
+		&m->n_paths);
 	v = match_enter(l, SETTING_RULE_MATCH_IDENTITY, &mark);
 	if (v != NULL) {
 		m->identities = load_identity_names(l, v, true, &m->n_identities);
@@ -153,7 +161,8 @@ static void compile_require(struct load *l, const struct json *v, struct rule *r
 	} else if (str_equal(json_text(v), STR("identity"))) {
 		rule->require = REQUIRE_ANY;
 	} else {
-		load_error(l, PROBLEM_BAD_SYNTAX, "must be the word \"identity\" or a list of names of identities, not \"%s\"",
+		load_error(l, PROBLEM_BAD_SYNTAX,
+			"must be the word \"identity\" or a list of names of identities, not \"%s\"",
 			load_show(&shown, json_text(v)));
 	}
 }
@@ -168,7 +177,8 @@ static void compile_effect(struct load *l, struct rule *rule)
 		rule->action = action->number == 0 ? ACTION_DENY : ACTION_ALLOW;
 	if (settings_enter(l, SETTING_RULE_ACTION, &mark)) {
 		if (limits->value != NULL || require->value != NULL)
-			load_error_name(l, PROBLEM_CONFLICT, "an action decides at once and excludes \"limits\" and \"require\"");
+			load_error_name(l, PROBLEM_CONFLICT,
+				"an action decides at once and excludes \"limits\" and \"require\"");
 		load_leave(l, mark);
 	}
 	if (settings_enter(l, SETTING_RULE_LIMITS, &mark)) {
@@ -186,11 +196,13 @@ static void check_order(struct load *l, const struct json *match, bool is_last)
 	size_t mark;
 
 	if (match == NULL && !is_last) {
-		load_error(l, PROBLEM_MISSING_MEMBER, "only the last rule may be without \"match\": the rules behind this one "
+		load_error(l, PROBLEM_MISSING_MEMBER,
+			"only the last rule may be without \"match\": the rules behind this one "
 			"would never be reached");
 	} else if (match != NULL && is_last) {
 		(void)settings_enter(l, SETTING_RULE_MATCH, &mark);
-		load_error_name(l, PROBLEM_CONFLICT, "the last rule must have no match, so that every request falls under a "
+		load_error_name(l, PROBLEM_CONFLICT,
+			"the last rule must have no match, so that every request falls under a "
 			"rule; to let the rest pass, end with {\"name\": \"rest\", \"action\": \"allow\"}");
 		load_leave(l, mark);
 	}
@@ -209,8 +221,8 @@ static void compile_name(struct load *l, struct rule *rules, size_t i)
 		rules[i].name = arena_copy(l->arena, name);
 		for (size_t k = 0; k < i; k++)
 			if (str_equal(rules[k].name, name)) {
-				load_error(l, PROBLEM_DUPLICATE_NAME, "rule %zu has the name \"%.*s\" already", k + 1,
-					STR_ARG(name));
+				load_error(l, PROBLEM_DUPLICATE_NAME,
+					"rule %zu has the name \"%.*s\" already", k + 1, STR_ARG(name));
 				break;
 			}
 	}
@@ -238,17 +250,18 @@ static void compile_rule(struct load *l, const struct json *v, struct rule *rule
 /* Without rules of its own a configuration gets one, and without limits the limit for it. */
 static void build_default(struct load *l)
 {
-	static const struct limit_key_part key[] = { { .part = KEY_CLIENT } };
-	static const uint16_t limits[] = { 0 };
+	static const struct limit_key_part key[] = {{.part = KEY_CLIENT}};
+	static const uint16_t limits[] = {0};
 	struct ruleset *r = &l->config->rules;
 	struct limit *limit = arena_alloc(l->arena, sizeof(*limit));
 	struct rule *rule = arena_alloc(l->arena, sizeof(*rule));
 
 	if (limit == NULL || rule == NULL)
 		return;
-	*limit = (struct limit){ .name = STR("per-client"), .window_s = 60, .key = key, .n_key = 1, .headers = true };
+	*limit = (struct limit){
+		.name = STR("per-client"), .window_s = 60, .key = key, .n_key = 1, .headers = true};
 	(void)bucket_rule_make(&limit->bucket, 300, 60 * NS_PER_S, 300);
-	*rule = (struct rule){ .name = STR("default"), .limits = limits, .n_limits = 1 };
+	*rule = (struct rule){.name = STR("default"), .limits = limits, .n_limits = 1};
 	r->limits = limit;
 	r->rules = rule;
 	r->n_limits = r->n_rules = 1;
@@ -293,7 +306,9 @@ void rules_default(struct load *l)
 		return;
 	}
 	mark = load_enter(l, STR("limits"));
-	load_error_name(l, PROBLEM_MISSING_MEMBER, "limits without \"rules\" would limit nothing; add for instance \"rules\": "
-		"[{\"name\": \"rest\", \"limits\": [\"%.*s\"]}]", STR_ARG(l->limits[0].name));
+	load_error_name(l, PROBLEM_MISSING_MEMBER,
+		"limits without \"rules\" would limit nothing; add for instance \"rules\": "
+		"[{\"name\": \"rest\", \"limits\": [\"%.*s\"]}]",
+		STR_ARG(l->limits[0].name));
 	load_leave(l, mark);
 }

@@ -28,7 +28,8 @@ struct config_block {
 
 struct str listen_name_word(enum listen_name n)
 {
-	static const struct str words[LISTEN_COUNT] = { [LISTEN_HTTP] = { "http", 4 }, [LISTEN_OPS] = { "ops", 3 } };
+	static const struct str words[LISTEN_COUNT] = {
+		[LISTEN_HTTP] = {"http", 4}, [LISTEN_OPS] = {"ops", 3}};
 
 	return words[n];
 }
@@ -47,7 +48,8 @@ static void compile_listener(struct load *l, struct config_listen *listener, str
 
 	listener->on = endpoint_parse(&listener->endpoint, s, &why);
 	if (!listener->on)
-		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no address to listen on: %s", load_show(&shown, s), why);
+		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no address to listen on: %s",
+			load_show(&shown, s), why);
 }
 
 static bool same_endpoint(const struct endpoint *a, const struct endpoint *b)
@@ -59,8 +61,8 @@ static bool same_endpoint(const struct endpoint *a, const struct endpoint *b)
 
 static void compile_listeners(struct load *l)
 {
-	static const enum setting settings[LISTEN_COUNT] = { [LISTEN_HTTP] = SETTING_LISTEN_HTTP,
-		[LISTEN_OPS] = SETTING_LISTEN_OPS };
+	static const enum setting settings[LISTEN_COUNT] = {
+		[LISTEN_HTTP] = SETTING_LISTEN_HTTP, [LISTEN_OPS] = SETTING_LISTEN_OPS};
 	struct config_listen *listen = l->config->listen;
 	size_t outer = load_enter(l, STR("listen")), mark;
 	struct str s;
@@ -75,7 +77,8 @@ static void compile_listeners(struct load *l)
 		if (json_kind(v) != JSON_KIND_NULL && load_text(l, v, &s))
 			compile_listener(l, &listen[i], s);
 		for (size_t k = 0; k < i; k++)
-			if (listen[i].on && listen[k].on && same_endpoint(&listen[i].endpoint, &listen[k].endpoint))
+			if (listen[i].on && listen[k].on &&
+				same_endpoint(&listen[i].endpoint, &listen[k].endpoint))
 				load_error(l, PROBLEM_CONFLICT, "%.*s listens there already",
 					STR_ARG(listen_name_word((enum listen_name)k)));
 		load_leave(l, mark);
@@ -113,8 +116,13 @@ static const struct {
 	enum setting id;
 	const char *path_z;
 } groups[] = {
-	{ SETTING_LISTEN, "listen" }, { SETTING_STORE, "store" }, { SETTING_HEADERS, "headers" }, { SETTING_HTTP, "http" },
-	{ SETTING_DRAIN, "drain" }, { SETTING_LOG, "log" }, { SETTING_NETWORK_PREFIX, "network_prefix" },
+	{SETTING_LISTEN, "listen"},
+	{SETTING_STORE, "store"},
+	{SETTING_HEADERS, "headers"},
+	{SETTING_HTTP, "http"},
+	{SETTING_DRAIN, "drain"},
+	{SETTING_LOG, "log"},
+	{SETTING_NETWORK_PREFIX, "network_prefix"},
 };
 
 /* Later ones refer to earlier ones. An absent one is read from its default, if it has one. */
@@ -122,11 +130,16 @@ static const struct {
 	enum setting id;
 	void (*compile)(struct load *l, const struct json *v);
 } lists[] = {
-	{ SETTING_SCHEMA, check_schema }, { SETTING_CALLERS, callers_compile },
-	{ SETTING_OWN_NETWORKS, compile_own_networks }, { SETTING_REQUEST_ID_HEADER, compile_request_id },
-	{ SETTING_TOKEN_HEADERS, token_headers_compile }, { SETTING_CLIENT, client_compile },
-	{ SETTING_LIMITS, limits_compile }, { SETTING_IDENTITIES, identities_compile },
-	{ SETTING_CALLER_KEY_FILE, caller_key_compile }, { SETTING_RULES, rules_compile },
+	{SETTING_SCHEMA, check_schema},
+	{SETTING_CALLERS, callers_compile},
+	{SETTING_OWN_NETWORKS, compile_own_networks},
+	{SETTING_REQUEST_ID_HEADER, compile_request_id},
+	{SETTING_TOKEN_HEADERS, token_headers_compile},
+	{SETTING_CLIENT, client_compile},
+	{SETTING_LIMITS, limits_compile},
+	{SETTING_IDENTITIES, identities_compile},
+	{SETTING_CALLER_KEY_FILE, caller_key_compile},
+	{SETTING_RULES, rules_compile},
 };
 
 /* A store of another kind has other members: only its kind is judged. */
@@ -138,12 +151,14 @@ static bool is_other_store(struct load *l, const struct json *v)
 	if (kind == NULL || json_kind(kind) != JSON_KIND_STRING || !str_equal(json_text(kind), STR("redis")))
 		return false;
 	mark = load_enter(l, STR("kind"));
-	load_error(l, PROBLEM_NOT_IN_THIS_VERSION, "this version cannot serve a store of the kind \"redis\" yet");
+	load_error(l, PROBLEM_NOT_IN_THIS_VERSION,
+		"this version cannot serve a store of the kind \"redis\" yet");
 	load_leave(l, mark);
 	return true;
 }
 
-static enum err read_default(struct load *l, enum setting id, void (*compile)(struct load *l, const struct json *v))
+static enum err read_default(
+	struct load *l, enum setting id, void (*compile)(struct load *l, const struct json *v))
 {
 	struct json_fault fault;
 	struct json *v;
@@ -214,7 +229,7 @@ static enum err make_hash(struct load *l)
 
 static size_t count_items(const struct json *root)
 {
-	static const char *const names[] = { "limits", "identities", "rules" };
+	static const char *const names[] = {"limits", "identities", "rules"};
 	size_t n = 0;
 
 	for (size_t i = 0; json_kind(root) == JSON_KIND_OBJECT && i < sizeof(names) / sizeof(names[0]); i++) {
@@ -226,7 +241,8 @@ static size_t count_items(const struct json *root)
 	return n;
 }
 
-static struct config *config_new(struct str text, size_t n_items, const char *file_z, struct arena **ret_arena)
+static struct config *config_new(
+	struct str text, size_t n_items, const char *file_z, struct arena **ret_arena)
 {
 	size_t room = ROOM_FIXED_BYTES + text.len * ROOM_BYTES_PER_BYTE + n_items * ROOM_BYTES_PER_ITEM;
 	struct config_block *block = malloc(sizeof(*block) + room);
@@ -243,11 +259,12 @@ static struct config *config_new(struct str text, size_t n_items, const char *fi
 
 static void report_json(const struct json_fault *fault, const char *file_z, struct fault_list *faults)
 {
-	static const enum problem problems[] = { [JSON_FAULT_SYNTAX] = PROBLEM_BODY_NOT_JSON,
-		[JSON_FAULT_UTF8] = PROBLEM_BODY_NOT_UTF8, [JSON_FAULT_DUPLICATE] = PROBLEM_DUPLICATE_MEMBER,
-		[JSON_FAULT_DEPTH] = PROBLEM_BODY_TOO_DEEP };
-	struct fault *f = fault_add(faults, FAULT_ERROR, load_problem_word(problems[fault->kind]), fault->pointer_z, "%s",
-		fault->detail_z);
+	static const enum problem problems[] = {[JSON_FAULT_SYNTAX] = PROBLEM_BODY_NOT_JSON,
+		[JSON_FAULT_UTF8] = PROBLEM_BODY_NOT_UTF8,
+		[JSON_FAULT_DUPLICATE] = PROBLEM_DUPLICATE_MEMBER,
+		[JSON_FAULT_DEPTH] = PROBLEM_BODY_TOO_DEEP};
+	struct fault *f = fault_add(faults, FAULT_ERROR, load_problem_word(problems[fault->kind]),
+		fault->pointer_z, "%s", fault->detail_z);
 
 	if (f == NULL)
 		return;
@@ -291,8 +308,10 @@ static enum err load(struct config **ret, struct load *l, const char *file_z)
 enum err config_load_text(struct config **ret, struct str text, const char *base_dir_z,
 	const struct config_options *options, struct fault_list *faults)
 {
-	struct load l = { .text = text, .base_dir_z = base_dir_z, .without_secrets = options->without_secrets,
-		.faults = faults };
+	struct load l = {.text = text,
+		.base_dir_z = base_dir_z,
+		.without_secrets = options->without_secrets,
+		.faults = faults};
 
 	return load(ret, &l, "");
 }
@@ -301,8 +320,8 @@ enum err config_load_text(struct config **ret, struct str text, const char *base
 static enum err report_unreadable(enum err e, const char *path_z, struct fault_list *faults)
 {
 	struct fault *f = fault_add(faults, FAULT_ERROR, load_problem_word(PROBLEM_UNREADABLE_FILE), "",
-		"the configuration cannot be read: %s", e == ERR_RANGE ? "it is not a regular file of at most 4 MiB"
-								     : err_text(e));
+		"the configuration cannot be read: %s",
+		e == ERR_RANGE ? "it is not a regular file of at most 4 MiB" : err_text(e));
 
 	if (f != NULL)
 		(void)snprintf(f->file_z, sizeof(f->file_z), "%s", path_z);
@@ -312,7 +331,7 @@ static enum err report_unreadable(enum err e, const char *path_z, struct fault_l
 enum err config_load_file(struct config **ret, const char *path_z, const struct config_options *options,
 	struct fault_list *faults)
 {
-	struct load l = { .without_secrets = options->without_secrets, .faults = faults };
+	struct load l = {.without_secrets = options->without_secrets, .faults = faults};
 	size_t dir_len = str_find_last(str_from_z(path_z), '/');
 	char *dir_z = NULL;
 	enum err e = file_read(&l.text, path_z, LOAD_FILE_BYTES_MAX);

@@ -57,7 +57,7 @@ struct config {
 	size_t store_max_memory_bytes;
 	struct str request_id_header; /* empty: none */
 
-	bool is_builtin;         /* nothing was configured */
+	bool is_builtin;         /* no rules were configured: the built-in limit and rule are in force */
 	char file_z[256];        /* as given, "" without a file */
 };
 

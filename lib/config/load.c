@@ -57,17 +57,23 @@ static void fault_place(struct load *l, struct fault *f, bool at_name)
 	}
 }
 
-static void load_report(struct load *l, enum fault_severity severity, const char *code, bool at_name, const char *text_z)
+__attribute__((format(printf, 4, 0))) static void report(
+	struct load *l, enum problem problem, bool at_name, const char *format, va_list args)
 {
+	char text_z[sizeof(((struct fault *)0)->text_z)];
+	enum fault_severity severity = problem == PROBLEM_RISKY ? FAULT_WARNING : FAULT_ERROR;
+	const char *code = load_problem_word(problem);
 	struct fault *f;
 
 	if (severity == FAULT_ERROR)
 		l->n_errors++;
 	if (l->n_faults++ >= LOAD_FAULTS_MAX) {
 		if (l->n_faults == LOAD_FAULTS_MAX + 1)
-			(void)fault_add(l->faults, severity, code, "", "there are too many faults to list the rest");
+			(void)fault_add(
+				l->faults, severity, code, "", "there are too many faults to list the rest");
 		return;
 	}
+	(void)vsnprintf(text_z, sizeof(text_z), format, args);
 	f = fault_add(l->faults, severity, code, l->pointer_z, "%s", text_z);
 	if (f == NULL)
 		return;
@@ -75,31 +81,31 @@ static void load_report(struct load *l, enum fault_severity severity, const char
 	fault_place(l, f, at_name);
 }
 
-/* The three differ in a word only, but a va_list cannot be handed on by a macro that compilers still check. */
-#define REPORT(severity, problem, at_name)                                                                            \
-	do {                                                                                                          \
-		char text_z[sizeof(((struct fault *)0)->text_z)];                                                     \
-		va_list args;                                                                                         \
-                                                                                                                      \
-		va_start(args, format);                                                                               \
-		(void)vsnprintf(text_z, sizeof(text_z), format, args);                                                \
-		va_end(args);                                                                                         \
-		load_report(l, severity, load_problem_word(problem), at_name, text_z);                                \
-	} while (0)
-
 void load_error(struct load *l, enum problem p, const char *format, ...)
 {
-	REPORT(FAULT_ERROR, p, false);
+	va_list args;
+
+	va_start(args, format);
+	report(l, p, false, format, args);
+	va_end(args);
 }
 
 void load_error_name(struct load *l, enum problem p, const char *format, ...)
 {
-	REPORT(FAULT_ERROR, p, true);
+	va_list args;
+
+	va_start(args, format);
+	report(l, p, true, format, args);
+	va_end(args);
 }
 
 void load_warn(struct load *l, const char *format, ...)
 {
-	REPORT(FAULT_WARNING, PROBLEM_RISKY, false);
+	va_list args;
+
+	va_start(args, format);
+	report(l, PROBLEM_RISKY, false, format, args);
+	va_end(args);
 }
 
 const char *load_show(struct shown *ret, struct str s)
@@ -126,7 +132,8 @@ bool load_is(struct load *l, const struct json *v, enum json_kind kind)
 {
 	if (json_kind(v) == kind)
 		return true;
-	load_error(l, PROBLEM_WRONG_TYPE, "must be %s, not %s", json_kind_name(kind), json_kind_name(json_kind(v)));
+	load_error(l, PROBLEM_WRONG_TYPE, "must be %s, not %s", json_kind_name(kind),
+		json_kind_name(json_kind(v)));
 	return false;
 }
 
@@ -150,7 +157,8 @@ bool load_name_ok(struct load *l, struct str name, bool is_member)
 		ok = (c >= 'a' && c <= 'z') || str_is_digit(c) || c == '_' || c == '-';
 	}
 	if (!ok && is_member)
-		load_error_name(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no name: %s", load_show(&shown, name), rule);
+		load_error_name(
+			l, PROBLEM_BAD_SYNTAX, "\"%s\" is no name: %s", load_show(&shown, name), rule);
 	else if (!ok)
 		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" is no name: %s", load_show(&shown, name), rule);
 	return ok;
@@ -166,7 +174,8 @@ static bool seen_before(const char *items, size_t n, size_t item_size)
 	return false;
 }
 
-static bool list_item(struct load *l, const struct json *v, const struct load_list *form, char *items, size_t n)
+static bool list_item(
+	struct load *l, const struct json *v, const struct load_list *form, char *items, size_t n)
 {
 	struct shown shown;
 	struct str s;
@@ -188,15 +197,16 @@ void *load_list(struct load *l, const struct json *v, const struct load_list *fo
 
 	*ret_n = 0;
 	if (kind != JSON_KIND_ARRAY && !(form->string_ok && kind == JSON_KIND_STRING)) {
-		load_error(l, PROBLEM_WRONG_TYPE, form->string_ok ? "must be a string or a list of strings, not %s"
-								  : "must be a list of strings, not %s",
+		load_error(l, PROBLEM_WRONG_TYPE,
+			form->string_ok ? "must be a string or a list of strings, not %s"
+					: "must be a list of strings, not %s",
 			json_kind_name(kind));
 		return NULL;
 	}
 	count = kind == JSON_KIND_ARRAY ? json_count(v) : 1;
 	if ((count == 0 && !form->empty_ok) || count > form->max) {
-		load_error(l, PROBLEM_OUT_OF_RANGE, "must hold %s%zu items, not %zu", form->empty_ok ? "at most " : "1 to ",
-			form->max, count);
+		load_error(l, PROBLEM_OUT_OF_RANGE, "must hold %s%zu items, not %zu",
+			form->empty_ok ? "at most " : "1 to ", form->max, count);
 		return NULL;
 	}
 	items = arena_array(l->arena, count, form->item_size);
@@ -222,7 +232,8 @@ void *load_map(struct load *l, const struct json *v, size_t item_size)
 	if (!load_is(l, v, JSON_KIND_OBJECT))
 		return NULL;
 	if (json_count(v) > LOAD_ITEMS_MAX) {
-		load_error(l, PROBLEM_OUT_OF_RANGE, "must hold at most %d members, not %zu", LOAD_ITEMS_MAX, json_count(v));
+		load_error(l, PROBLEM_OUT_OF_RANGE, "must hold at most %d members, not %zu", LOAD_ITEMS_MAX,
+			json_count(v));
 		return NULL;
 	}
 	items = arena_array(l->arena, json_count(v), item_size);
@@ -255,8 +266,12 @@ static bool read_range(struct load *l, struct str s, void *slot, const void *con
 
 void load_ranges(struct load *l, const struct json *v, bool string_ok, bool *with_unix, struct range_set *ret)
 {
-	const struct load_list form = { .read = read_range, .context = &with_unix, .item_size = sizeof(struct range),
-		.max = LOAD_RANGES_MAX, .string_ok = string_ok, .empty_ok = !string_ok };
+	const struct load_list form = {.read = read_range,
+		.context = &with_unix,
+		.item_size = sizeof(struct range),
+		.max = LOAD_RANGES_MAX,
+		.string_ok = string_ok,
+		.empty_ok = !string_ok};
 	size_t n;
 	struct range *items = load_list(l, v, &form, &n);
 
@@ -297,18 +312,26 @@ static bool read_reference(struct load *l, struct str s, void *slot, const void 
 
 uint16_t *load_limit_names(struct load *l, const struct json *v, size_t max, size_t *ret_n)
 {
-	const struct name_table table = { "limit", l->limits, l->n_limits, sizeof(*l->limits) };
-	const struct load_list form = { .read = read_reference, .context = &table, .item_size = sizeof(uint16_t), .max = max,
-		.empty_ok = false, .unique = true };
+	const struct name_table table = {"limit", l->limits, l->n_limits, sizeof(*l->limits)};
+	const struct load_list form = {.read = read_reference,
+		.context = &table,
+		.item_size = sizeof(uint16_t),
+		.max = max,
+		.empty_ok = false,
+		.unique = true};
 
 	return load_list(l, v, &form, ret_n);
 }
 
 uint16_t *load_identity_names(struct load *l, const struct json *v, bool string_ok, size_t *ret_n)
 {
-	const struct name_table table = { "identity", l->identities, l->n_identities, sizeof(*l->identities) };
-	const struct load_list form = { .read = read_reference, .context = &table, .item_size = sizeof(uint16_t),
-		.max = LOAD_ITEMS_MAX, .string_ok = string_ok, .unique = true };
+	const struct name_table table = {"identity", l->identities, l->n_identities, sizeof(*l->identities)};
+	const struct load_list form = {.read = read_reference,
+		.context = &table,
+		.item_size = sizeof(uint16_t),
+		.max = LOAD_ITEMS_MAX,
+		.string_ok = string_ok,
+		.unique = true};
 
 	return load_list(l, v, &form, ret_n);
 }

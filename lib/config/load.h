@@ -38,8 +38,8 @@ enum setting {
 /* A member of the object read last under its path. */
 struct found {
 	const struct json *value; /* NULL: not there */
-	bool ok;                  /* number holds a scalar that is right */
-	uint64_t number;          /* count, bytes, ns, 0 or 1, or which word of the range */
+	bool ok; /* number holds a scalar that is right */
+	uint64_t number; /* count, bytes, ns, 0 or 1, or which word of the range */
 };
 
 struct load {
@@ -72,8 +72,10 @@ size_t load_enter_index(struct load *l, size_t index);
 void load_leave(struct load *l, size_t mark);
 
 /* ---- faults at that place; _name: at the member's name instead of its value */
-void load_error(struct load *l, enum problem p, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void load_error_name(struct load *l, enum problem p, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void load_error(struct load *l, enum problem p, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void load_error_name(struct load *l, enum problem p, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void load_warn(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 const char *load_problem_word(enum problem p);
@@ -100,7 +102,7 @@ struct load_list {
 	size_t item_size, max;
 	bool string_ok; /* a single string is a list of one */
 	bool empty_ok;
-	bool unique;    /* an item whose bytes come twice is a fault */
+	bool unique; /* an item whose bytes come twice is a fault */
 };
 
 /* The items in the arena, and how many were right. NULL if there are none. */
@@ -110,7 +112,8 @@ void *load_list(struct load *l, const struct json *v, const struct load_list *fo
 void *load_map(struct load *l, const struct json *v, size_t item_size);
 
 /* A list of ranges. with_unix (may be NULL): "unix" is accepted too, and sets it. */
-void load_ranges(struct load *l, const struct json *v, bool string_ok, bool *with_unix, struct range_set *ret);
+void load_ranges(
+	struct load *l, const struct json *v, bool string_ok, bool *with_unix, struct range_set *ret);
 
 /* Indices (uint16_t) of limits or identities by their names. */
 uint16_t *load_limit_names(struct load *l, const struct json *v, size_t max, size_t *ret_n);

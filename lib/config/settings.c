@@ -21,19 +21,21 @@ struct row {
 };
 
 static const struct row rows[SETTING_COUNT] = {
-#define SETTING(id, path, kind, range, fallback, help, field)                                                         \
-	[SETTING_##id] = { STR(path), kind, STR(range), STR(fallback), false, true },
-#define MEMBER(id, path, kind, range, fallback, help)                                                                 \
-	[SETTING_##id] = { STR(path), kind, STR(range), STR(fallback), false, false },
-#define REFUSED(id, path, help) [SETTING_##id] = { STR(path), NOTHING, { NULL, 0 }, { NULL, 0 }, true, false },
+#define SETTING(id, path, kind, range, fallback, help, field)                                                \
+	[SETTING_##id] = {STR(path), kind, STR(range), STR(fallback), false, true},
+#define MEMBER(id, path, kind, range, fallback, help)                                                        \
+	[SETTING_##id] = {STR(path), kind, STR(range), STR(fallback), false, false},
+#define REFUSED(id, path, help) [SETTING_##id] = {STR(path), NOTHING, {NULL, 0}, {NULL, 0}, true, false},
 #include "settings.def"
 };
 
 static void setting_store(struct config *c, enum setting id, uint64_t v)
 {
 	switch (id) {
-#define SETTING(id, path, kind, range, fallback, help, field)                                                         \
-	case SETTING_##id: c->field = (__typeof__(c->field))v; break;
+#define SETTING(id, path, kind, range, fallback, help, field)                                                \
+	case SETTING_##id:                                                                                   \
+		c->field = (__typeof__(c->field))v;                                                          \
+		break;
 #include "settings.def"
 	default: break;
 	}
@@ -82,9 +84,9 @@ struct unit {
 	uint64_t factor;
 };
 
-static const struct unit size_units[] = { { { "KiB", 3 }, 1 << 10 }, { { "MiB", 3 }, 1 << 20 }, { { "GiB", 3 }, 1 << 30 } };
-static const struct unit duration_units[] = { { { "ms", 2 }, NS_PER_MS }, { { "s", 1 }, NS_PER_S },
-	{ { "m", 1 }, 60 * NS_PER_S }, { { "h", 1 }, 3600 * NS_PER_S }, { { "d", 1 }, 86400 * NS_PER_S } };
+static const struct unit size_units[] = {{{"KiB", 3}, 1 << 10}, {{"MiB", 3}, 1 << 20}, {{"GiB", 3}, 1 << 30}};
+static const struct unit duration_units[] = {{{"ms", 2}, NS_PER_MS}, {{"s", 1}, NS_PER_S},
+	{{"m", 1}, 60 * NS_PER_S}, {{"h", 1}, 3600 * NS_PER_S}, {{"d", 1}, 86400 * NS_PER_S}};
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -162,11 +164,15 @@ struct str setting_default(enum setting id)
 
 /* ---- scalars in the file */
 
-static const char *const kind_texts[] = { [COUNT] = "a whole number", [SIZE] = "a size such as \"16KiB\", or bytes",
-	[DURATION] = "a duration such as \"10s\"", [BOOL] = "true or false", [WORD] = "a string" };
+static const char *const kind_texts[] = {[COUNT] = "a whole number",
+	[SIZE] = "a size such as \"16KiB\", or bytes",
+	[DURATION] = "a duration such as \"10s\"",
+	[BOOL] = "true or false",
+	[WORD] = "a string"};
 
-static const char *const syntax_hints[] = { [SIZE] = "a whole number and one of KiB, MiB, GiB, without a space",
-	[DURATION] = "a whole number and one of ms, s, m, h, d, without a space" };
+static const char *const syntax_hints[] = {
+	[SIZE] = "a whole number and one of KiB, MiB, GiB, without a space",
+	[DURATION] = "a whole number and one of ms, s, m, h, d, without a space"};
 
 static void report_word(struct load *l, const struct row *row, struct str s)
 {
@@ -180,8 +186,8 @@ static void report_word(struct load *l, const struct row *row, struct str s)
 		names[n++] = str_head(words, bar);
 		words = str_from(words, bar + 1);
 	}
-	load_error(l, PROBLEM_UNKNOWN_NAME, "\"%s\" is not one of %.*s%s", load_show(&shown, s), STR_ARG(row->range),
-		load_hint(&hint, s, names, n));
+	load_error(l, PROBLEM_UNKNOWN_NAME, "\"%s\" is not one of %.*s%s", load_show(&shown, s),
+		STR_ARG(row->range), load_hint(&hint, s, names, n));
 }
 
 static bool read_text(struct load *l, const struct row *row, struct str s, uint64_t *ret)
@@ -193,8 +199,8 @@ static bool read_text(struct load *l, const struct row *row, struct str s, uint6
 	if (row->kind == WORD)
 		report_word(l, row, s);
 	else
-		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" does not have the right form: %s", load_show(&shown, s),
-			syntax_hints[row->kind]);
+		load_error(l, PROBLEM_BAD_SYNTAX, "\"%s\" does not have the right form: %s",
+			load_show(&shown, s), syntax_hints[row->kind]);
 	return false;
 }
 
@@ -210,13 +216,15 @@ static bool read_scalar(struct load *l, const struct row *row, const struct json
 
 		n = i < 0 ? UINT64_MAX : (uint64_t)i; /* no range goes that far */
 		(void)snprintf(number_z, sizeof(number_z), "%lld", (long long)i);
-	} else if (kind == JSON_KIND_STRING && (row->kind == SIZE || row->kind == DURATION || row->kind == WORD)) {
+	} else if (kind == JSON_KIND_STRING &&
+		   (row->kind == SIZE || row->kind == DURATION || row->kind == WORD)) {
 		if (!read_text(l, row, json_text(v), &n))
 			return false;
 	} else if (kind == JSON_KIND_BOOL && row->kind == BOOL) {
 		n = json_bool(v) ? 1 : 0;
 	} else {
-		load_error(l, PROBLEM_WRONG_TYPE, "must be %s, not %s", kind_texts[row->kind], json_kind_name(kind));
+		load_error(l, PROBLEM_WRONG_TYPE, "must be %s, not %s", kind_texts[row->kind],
+			json_kind_name(kind));
 		return false;
 	}
 	if (!in_range(row, n)) {
@@ -242,8 +250,8 @@ static void read_member(struct load *l, struct str prefix, struct str name, cons
 	if (rows[id].refused) {
 		/* A listener that is turned off is off in this version, too. */
 		if (!(str_equal(prefix, STR("listen")) && json_kind(v) == JSON_KIND_NULL))
-			load_error_name(l, PROBLEM_NOT_IN_THIS_VERSION, "this version cannot serve \"%.*s\" yet",
-				STR_ARG(rows[id].path));
+			load_error_name(l, PROBLEM_NOT_IN_THIS_VERSION,
+				"this version cannot serve \"%.*s\" yet", STR_ARG(rows[id].path));
 	} else if (rows[id].kind <= WORD) {
 		f->ok = read_scalar(l, &rows[id], v, &f->number);
 		if (f->ok)

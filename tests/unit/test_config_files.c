@@ -36,9 +36,10 @@ static void write_file(const char *name_z, const char *bytes, size_t len, mode_t
 	assert_int_equal(chmod(path_z, mode), 0);
 }
 
-static enum err load_text(struct config **ret, const char *text_z, bool without_secrets, struct fault_list *faults)
+static enum err load_text(
+	struct config **ret, const char *text_z, bool without_secrets, struct fault_list *faults)
 {
-	struct config_options options = { .without_secrets = without_secrets };
+	struct config_options options = {.without_secrets = without_secrets};
 
 	fault_list_init(faults);
 	return config_load_text(ret, str_from_z(text_z), dir_z, &options, faults);
@@ -53,7 +54,7 @@ static void test_token_files(void **state)
 		size_t len;
 		const char *words_z; /* NULL: accepted */
 	} rows[] = {
-#define ROW(literal, words_z) { literal, sizeof(literal) - 1, words_z }
+#define ROW(literal, words_z) {literal, sizeof(literal) - 1, words_z}
 		ROW(TOKEN, NULL),
 		ROW(TOKEN "\n", NULL),
 		ROW(TOKEN "\r\n", NULL),
@@ -113,8 +114,13 @@ static void test_lengths(void **state)
 		enum err e;
 		const char *code_z; /* NULL: no fault */
 	} rows[] = {
-		{ 15, ERR_SYNTAX, "bad_token" }, { 16, ERR_OK, "risky" }, { 31, ERR_OK, "risky" }, { 32, ERR_OK, NULL },
-		{ 512, ERR_OK, NULL }, { 513, ERR_SYNTAX, "bad_token" }, { 5000, ERR_SYNTAX, "bad_token" },
+		{15, ERR_SYNTAX, "bad_token"},
+		{16, ERR_OK, "risky"},
+		{31, ERR_OK, "risky"},
+		{32, ERR_OK, NULL},
+		{512, ERR_OK, NULL},
+		{513, ERR_SYNTAX, "bad_token"},
+		{5000, ERR_SYNTAX, "bad_token"},
 	};
 	char bytes[5000];
 
@@ -136,7 +142,8 @@ static void test_lengths(void **state)
 
 static void test_previous(void **state)
 {
-	static const char *const text_z = "{\"identities\": {\"edge\": {\"token_file\": \"edge\", \"previous_token_file\": \"old\"}}}";
+	static const char *const text_z =
+		"{\"identities\": {\"edge\": {\"token_file\": \"edge\", \"previous_token_file\": \"old\"}}}";
 	struct config *c = NULL;
 	struct fault_list faults;
 
@@ -168,19 +175,29 @@ static void test_same_token(void **state)
 	(void)state;
 	write_file("edge", TOKEN "\n", strlen(TOKEN "\n"), 0600);
 	write_file("agent", TOKEN, strlen(TOKEN), 0600);
-	assert_int_equal(load_text(&c, "{\"identities\": {\"edge\": {\"token_file\": \"edge\"}, \"agent\": {\"token_file\": "
-		"\"agent\"}}}", false, &faults), ERR_SYNTAX);
+	assert_int_equal(
+		load_text(&c,
+			"{\"identities\": {\"edge\": {\"token_file\": \"edge\"}, \"agent\": {\"token_file\": "
+			"\"agent\"}}}",
+			false, &faults),
+		ERR_SYNTAX);
 	assert_int_equal(faults.n, 1);
 	assert_string_equal(faults.items[0].code, "bad_token");
 	assert_string_equal(faults.items[0].pointer_z, "/identities/agent/token_file");
 	fault_list_done(&faults);
-	assert_int_equal(load_text(&c, "{\"identities\": {\"edge\": {\"token_file\": \"edge\"}}, \"caller_key_file\": \"agent\"}",
-		false, &faults), ERR_SYNTAX);
+	assert_int_equal(load_text(&c,
+				 "{\"identities\": {\"edge\": {\"token_file\": \"edge\"}}, "
+				 "\"caller_key_file\": \"agent\"}",
+				 false, &faults),
+		ERR_SYNTAX);
 	assert_int_equal(faults.n, 1);
 	assert_string_equal(faults.items[0].pointer_z, "/caller_key_file");
 	fault_list_done(&faults);
-	assert_int_equal(load_text(&c, "{\"identities\": {\"edge\": {\"token_file\": \"edge\", \"token_sha256\": \"\"}}}", false,
-		&faults), ERR_SYNTAX);
+	assert_int_equal(
+		load_text(&c,
+			"{\"identities\": {\"edge\": {\"token_file\": \"edge\", \"token_sha256\": \"\"}}}",
+			false, &faults),
+		ERR_SYNTAX);
 	assert_int_equal(faults.n, 1);
 	assert_string_equal(faults.items[0].code, "conflict");
 	fault_list_done(&faults);
@@ -208,8 +225,11 @@ static void test_without_secrets(void **state)
 	struct fault_list faults;
 
 	(void)state;
-	assert_int_equal(load_text(&c, "{\"identities\": {\"edge\": {\"token_file\": \"none\"}}, \"caller_key_file\": \"none\"}",
-		true, &faults), ERR_OK);
+	assert_int_equal(load_text(&c,
+				 "{\"identities\": {\"edge\": {\"token_file\": \"none\"}}, "
+				 "\"caller_key_file\": \"none\"}",
+				 true, &faults),
+		ERR_OK);
 	assert_int_equal(faults.n, 0);
 	assert_int_equal(c->rules.identities.n, 1);
 	assert_int_equal(c->rules.identities.n_tokens, 0);
@@ -244,7 +264,8 @@ static void test_world_readable(void **state)
 
 static void test_file(void **state)
 {
-	static const char good_z[] = "{\"identities\": {\"edge\": {\"token_file\": \"edge\"}}, \"workers\": 2}";
+	static const char good_z[] =
+		"{\"identities\": {\"edge\": {\"token_file\": \"edge\"}}, \"workers\": 2}";
 	static const struct config_options options;
 	struct config *c = NULL;
 	struct fault_list faults;
@@ -292,7 +313,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const names[] = { "edge", "agent", "old", "key", "postern.json" };
+	static const char *const names[] = {"edge", "agent", "old", "key", "postern.json"};
 	char path_z[256];
 
 	(void)state;

@@ -85,8 +85,8 @@ static void test_builtin(void **state)
 	assert_str(r->identities.headers[0], "X-Internal-Token");
 	assert_str(r->identities.headers[1], "Authorization");
 	assert_true(set_has(&r->own_networks, "127.0.0.1") && set_has(&r->own_networks, "10.1.2.3") &&
-		set_has(&r->own_networks, "172.31.0.1") && set_has(&r->own_networks, "192.168.1.1") &&
-		set_has(&r->own_networks, "::1") && set_has(&r->own_networks, "fd00::1"));
+		    set_has(&r->own_networks, "172.31.0.1") && set_has(&r->own_networks, "192.168.1.1") &&
+		    set_has(&r->own_networks, "::1") && set_has(&r->own_networks, "fd00::1"));
 	assert_false(set_has(&r->own_networks, "203.0.113.1") || set_has(&r->own_networks, "2001:db8::1"));
 	assert_true(r->headers.ratelimit && r->headers.retry_after && !r->headers.x_ratelimit);
 	assert_int_equal(r->hash.len, 12);
@@ -97,7 +97,8 @@ static void test_builtin(void **state)
 	(void)endpoint_print(&c->listen[LISTEN_OPS].endpoint, text_z);
 	assert_string_equal(text_z, "127.0.0.1:9182");
 	assert_true(!c->callers_named && c->callers_unix && !c->has_caller_key);
-	assert_true(set_has(&c->callers, "127.9.9.9") && set_has(&c->callers, "::1") && !set_has(&c->callers, "10.0.0.1"));
+	assert_true(set_has(&c->callers, "127.9.9.9") && set_has(&c->callers, "::1") &&
+		    !set_has(&c->callers, "10.0.0.1"));
 	assert_int_equal(c->workers, 1);
 	assert_int_equal(c->http_header_bytes, 16 * 1024);
 	assert_int_equal(c->http_body_bytes, 64 * 1024);
@@ -113,27 +114,41 @@ static void test_builtin(void **state)
 	config_free(c);
 }
 
-static const char full_z[] = "{\"$schema\": \"config.schema.json\", \"version\": 1, \"$comment\": [\"any\", 1],\n"
-	" \"listen\": {\"http\": \"unix:/run/postern/http.sock?mode=0666\", \"grpc\": null, \"ops\": null, \"admin\": null},\n"
+static const char full_z[] =
+	"{\"$schema\": \"config.schema.json\", \"version\": 1, \"$comment\": [\"any\", 1],\n"
+	" \"listen\": {\"http\": \"unix:/run/postern/http.sock?mode=0666\", \"grpc\": null, \"ops\": null, "
+	"\"admin\": null},\n"
 	" \"callers\": [\"127.0.0.0/8\", \"::1\", \"unix\"],\n"
-	" \"client\": {\"$comment\": \"\", \"strategy\": \"trusted_ranges\", \"trusted_proxies\": [\"172.18.0.0/16\", \"2001:db8::/32\"],\n"
-	"   \"ipv6_prefix\": 56, \"trust_unix\": true, \"on_undecided\": \"none\", \"header\": \"forwarded\"},\n"
+	" \"client\": {\"$comment\": \"\", \"strategy\": \"trusted_ranges\", \"trusted_proxies\": "
+	"[\"172.18.0.0/16\", \"2001:db8::/32\"],\n"
+	"   \"ipv6_prefix\": 56, \"trust_unix\": true, \"on_undecided\": \"none\", \"header\": "
+	"\"forwarded\"},\n"
 	" \"token_headers\": [\"X-T\"],\n"
-	" \"identities\": {\"$comment\": \"our own\", \"edge\": {\"token_sha256\": \"" SHA_A "\", \"previous_token_sha256\": \"" SHA_B "\"},\n"
+	" \"identities\": {\"$comment\": \"our own\", \"edge\": {\"token_sha256\": \"" SHA_A
+	"\", \"previous_token_sha256\": \"" SHA_B "\"},\n"
 	"   \"agent\": {\"token_sha256\": \"" SHA_C "\", \"limits\": [\"agent\"]}},\n"
 	" \"limits\": {\"per-client\": {\"rate\": \"300/minute\"}, \"$comment\": \"\",\n"
-	"   \"login\": {\"rate\": \"10/15m\", \"key\": [\"client\", \"header:X-Tenant\"], \"headers\": false},\n"
-	"   \"agent\": {\"rate\": \"6000/minute\", \"burst\": 1000, \"key\": [\"identity\", \"network\", \"host\", \"path\", \"method\"]}},\n"
-	" \"rules\": [{\"name\": \"internal\", \"match\": {\"path\": \"/internal/*\"}, \"require\": \"identity\", \"limits\": [\"per-client\"]},\n"
-	"   {\"name\": \"login\", \"match\": {\"method\": [\"POST\", \"PUT\"], \"path\": [\"/Login\", \"/*\"], \"host\": \"API.example.COM.\",\n"
-	"     \"identity\": [\"agent\"], \"client\": [\"203.0.113.0/24\"]}, \"limits\": [\"per-client\", \"login\"], \"ignore_case\": true,\n"
+	"   \"login\": {\"rate\": \"10/15m\", \"key\": [\"client\", \"header:X-Tenant\"], \"headers\": "
+	"false},\n"
+	"   \"agent\": {\"rate\": \"6000/minute\", \"burst\": 1000, \"key\": [\"identity\", \"network\", "
+	"\"host\", \"path\", \"method\"]}},\n"
+	" \"rules\": [{\"name\": \"internal\", \"match\": {\"path\": \"/internal/*\"}, \"require\": "
+	"\"identity\", \"limits\": [\"per-client\"]},\n"
+	"   {\"name\": \"login\", \"match\": {\"method\": [\"POST\", \"PUT\"], \"path\": [\"/Login\", "
+	"\"/*\"], \"host\": \"API.example.COM.\",\n"
+	"     \"identity\": [\"agent\"], \"client\": [\"203.0.113.0/24\"]}, \"limits\": [\"per-client\", "
+	"\"login\"], \"ignore_case\": true,\n"
 	"     \"mode\": \"shadow\", \"require\": [\"agent\", \"edge\"]},\n"
 	"   {\"name\": \"junk\", \"match\": {\"host\": \"[::1]\"}, \"action\": \"deny\"},\n"
 	"   {\"name\": \"rest\", \"action\": \"allow\", \"$comment\": null}],\n"
-	" \"own_networks\": [], \"network_prefix\": {\"ipv4\": 16, \"ipv6\": 40}, \"request_id_header\": \"X-Request-Id\",\n"
-	" \"headers\": {\"ratelimit\": false, \"retry_after\": false, \"x_ratelimit\": true}, \"workers\": 2,\n"
-	" \"http\": {\"max_connections\": 7, \"header_bytes\": \"32KiB\", \"body_bytes\": 2048, \"idle_timeout\": \"2m\", \"request_timeout\": \"1500ms\"},\n"
-	" \"drain\": {\"delay\": \"5s\", \"timeout\": \"1h\"}, \"log\": {\"level\": \"error\", \"format\": \"json\"},\n"
+	" \"own_networks\": [], \"network_prefix\": {\"ipv4\": 16, \"ipv6\": 40}, \"request_id_header\": "
+	"\"X-Request-Id\",\n"
+	" \"headers\": {\"ratelimit\": false, \"retry_after\": false, \"x_ratelimit\": true}, \"workers\": "
+	"2,\n"
+	" \"http\": {\"max_connections\": 7, \"header_bytes\": \"32KiB\", \"body_bytes\": 2048, "
+	"\"idle_timeout\": \"2m\", \"request_timeout\": \"1500ms\"},\n"
+	" \"drain\": {\"delay\": \"5s\", \"timeout\": \"1h\"}, \"log\": {\"level\": \"error\", \"format\": "
+	"\"json\"},\n"
 	" \"store\": {\"kind\": \"memory\", \"max_memory\": \"1GiB\"}}";
 
 static void check_full_rules(const struct ruleset *r)
@@ -223,13 +238,16 @@ static void test_full(void **state)
 	check_full_identities(&c->rules.identities);
 	assert_int_equal(client->strategy, STRATEGY_TRUSTED_RANGES);
 	assert_int_equal(client->trusted.n, 2);
-	assert_true(client->trust_unix && client->none_on_undecided && client->header_is_forwarded && !client->trust_any);
+	assert_true(client->trust_unix && client->none_on_undecided && client->header_is_forwarded &&
+		    !client->trust_any);
 	assert_int_equal(client->ipv6_prefix, 56);
 	assert_int_equal(client->network_v4, 16);
 	assert_int_equal(client->network_v6, 40);
 	assert_int_equal(c->rules.own_networks.n, 0);
-	assert_true(!c->rules.headers.ratelimit && !c->rules.headers.retry_after && c->rules.headers.x_ratelimit);
-	assert_true(c->listen[LISTEN_HTTP].on && c->listen[LISTEN_HTTP].endpoint.is_unix && !c->listen[LISTEN_OPS].on);
+	assert_true(
+		!c->rules.headers.ratelimit && !c->rules.headers.retry_after && c->rules.headers.x_ratelimit);
+	assert_true(c->listen[LISTEN_HTTP].on && c->listen[LISTEN_HTTP].endpoint.is_unix &&
+		    !c->listen[LISTEN_OPS].on);
 	assert_int_equal(c->listen[LISTEN_HTTP].endpoint.mode, 0666);
 	assert_true(c->callers_named && c->callers_unix);
 	assert_int_equal(c->callers.n, 2);
@@ -261,13 +279,17 @@ static void test_accepted(void **state)
 		"{\"listen\": {\"http\": \"127.0.0.1:0\", \"ops\": \"127.0.0.1:0\"}}",
 		"{\"network_prefix\": {\"ipv6\": 128}, \"client\": {\"ipv6_prefix\": 128}}",
 		/* a key of the path is no escape where the match leaves one path only */
-		"{\"limits\": {\"a\": {\"rate\": \"1/s\", \"key\": [\"client\", \"path\", \"host\"]}}, \"rules\": [{\"name\": \"x\", "
-		"\"match\": {\"path\": \"/a\", \"host\": \"h\"}, \"limits\": [\"a\"]}, {\"name\": \"rest\"}]}",
+		"{\"limits\": {\"a\": {\"rate\": \"1/s\", \"key\": [\"client\", \"path\", \"host\"]}}, "
+		"\"rules\": [{\"name\": \"x\", "
+		"\"match\": {\"path\": \"/a\", \"host\": \"h\"}, \"limits\": [\"a\"]}, {\"name\": "
+		"\"rest\"}]}",
 		/* nor where another limit of the rule holds */
-		"{\"limits\": {\"a\": {\"rate\": \"1/s\", \"key\": [\"path\"]}, \"b\": {\"rate\": \"9/s\", \"key\": [\"network\"]}}, "
+		"{\"limits\": {\"a\": {\"rate\": \"1/s\", \"key\": [\"path\"]}, \"b\": {\"rate\": \"9/s\", "
+		"\"key\": [\"network\"]}}, "
 		"\"rules\": [{\"name\": \"x\", \"limits\": [\"a\", \"b\"]}]}",
 		/* between two steps of a rotation both tokens are the same */
-		"{\"identities\": {\"a\": {\"token_sha256\": \"" SHA_A "\", \"previous_token_sha256\": \"" SHA_A "\"}}}",
+		"{\"identities\": {\"a\": {\"token_sha256\": \"" SHA_A
+		"\", \"previous_token_sha256\": \"" SHA_A "\"}}}",
 	};
 
 	(void)state;
@@ -306,13 +328,34 @@ static void test_rates(void **state)
 		uint64_t count; /* 0: refused */
 		ns period_ns;
 	} rates[] = {
-		{ "300/minute", 300, 60 * NS_PER_S }, { "10/second", 10, NS_PER_S }, { "5000/hour", 5000, 3600 * NS_PER_S },
-		{ "100/15m", 100, 900 * NS_PER_S }, { "1/day", 1, 86400 * NS_PER_S }, { "1/2d", 1, 172800 * NS_PER_S },
-		{ "7/1s", 7, NS_PER_S }, { "7/h", 7, 3600 * NS_PER_S }, { "10/13second", 10, 13 * NS_PER_S },
-		{ "2147483647/s", 2147483647, NS_PER_S }, { "2147483648/s", 0, 0 }, { "1/2147483647d", 0, 0 },
-		{ "", 0, 0 }, { "5", 0, 0 }, { "/s", 0, 0 }, { "5/", 0, 0 }, { "5/ms", 0, 0 }, { "0/s", 0, 0 }, { "5/0s", 0, 0 },
-		{ "5/015m", 0, 0 }, { "05/m", 0, 0 }, { "+5/m", 0, 0 }, { "5/M", 0, 0 }, { "5/minutes", 0, 0 }, { "5 /m", 0, 0 },
-		{ "5/m ", 0, 0 }, { "5/1/m", 0, 0 }, { "5.5/m", 0, 0 },
+		{"300/minute", 300, 60 * NS_PER_S},
+		{"10/second", 10, NS_PER_S},
+		{"5000/hour", 5000, 3600 * NS_PER_S},
+		{"100/15m", 100, 900 * NS_PER_S},
+		{"1/day", 1, 86400 * NS_PER_S},
+		{"1/2d", 1, 172800 * NS_PER_S},
+		{"7/1s", 7, NS_PER_S},
+		{"7/h", 7, 3600 * NS_PER_S},
+		{"10/13second", 10, 13 * NS_PER_S},
+		{"2147483647/s", 2147483647, NS_PER_S},
+		{"2147483648/s", 0, 0},
+		{"1/2147483647d", 0, 0},
+		{"", 0, 0},
+		{"5", 0, 0},
+		{"/s", 0, 0},
+		{"5/", 0, 0},
+		{"5/ms", 0, 0},
+		{"0/s", 0, 0},
+		{"5/0s", 0, 0},
+		{"5/015m", 0, 0},
+		{"05/m", 0, 0},
+		{"+5/m", 0, 0},
+		{"5/M", 0, 0},
+		{"5/minutes", 0, 0},
+		{"5 /m", 0, 0},
+		{"5/m ", 0, 0},
+		{"5/1/m", 0, 0},
+		{"5.5/m", 0, 0},
 	};
 
 	(void)state;
@@ -320,7 +363,8 @@ static void test_rates(void **state)
 		uint64_t count = 0;
 		ns period_ns = 0;
 
-		if (config_rate_parse(str_from_z(rates[i].text_z), &count, &period_ns) != (rates[i].count > 0) ||
+		if (config_rate_parse(str_from_z(rates[i].text_z), &count, &period_ns) !=
+				(rates[i].count > 0) ||
 			count != rates[i].count || period_ns != rates[i].period_ns)
 			fail_msg("%s", rates[i].text_z);
 	}
@@ -332,15 +376,16 @@ static void test_listeners(void **state)
 		const char *text_z;
 		const char *code_z, *pointer_z; /* NULL: nothing to say */
 	} rows[] = {
-		{ "{}", NULL, NULL },
-		{ "{\"listen\": {\"http\": \"unix:/tmp/x\"}}", NULL, NULL },
-		{ "{\"listen\": {\"http\": \"[::1]:9180\"}}", NULL, NULL },
-		{ "{\"listen\": {\"ops\": \"0.0.0.0:9182\"}}", NULL, NULL },
-		{ "{\"listen\": {\"http\": \"0.0.0.0:9180\"}}", "missing_member", "/listen/http" },
-		{ "{\"listen\": {\"http\": \"10.0.0.1:9180\"}, \"callers\": [\"10.0.0.0/8\"]}", "risky", "/callers" },
-		{ "{\"listen\": {\"http\": null}}", "conflict", "/listen/http" },
-		{ "{\"callers\": [\"::1\", \"127.0.0.2\", \"unix\"]}", NULL, NULL },
-		{ "{\"callers\": [\"127.0.0.1\", \"fd00::/64\"]}", "risky", "/callers" },
+		{"{}", NULL, NULL},
+		{"{\"listen\": {\"http\": \"unix:/tmp/x\"}}", NULL, NULL},
+		{"{\"listen\": {\"http\": \"[::1]:9180\"}}", NULL, NULL},
+		{"{\"listen\": {\"ops\": \"0.0.0.0:9182\"}}", NULL, NULL},
+		{"{\"listen\": {\"http\": \"0.0.0.0:9180\"}}", "missing_member", "/listen/http"},
+		{"{\"listen\": {\"http\": \"10.0.0.1:9180\"}, \"callers\": [\"10.0.0.0/8\"]}", "risky",
+			"/callers"},
+		{"{\"listen\": {\"http\": null}}", "conflict", "/listen/http"},
+		{"{\"callers\": [\"::1\", \"127.0.0.2\", \"unix\"]}", NULL, NULL},
+		{"{\"callers\": [\"127.0.0.1\", \"fd00::/64\"]}", "risky", "/callers"},
 	};
 
 	(void)state;
@@ -370,7 +415,9 @@ static void test_dense(void **state)
 	(void)state;
 	for (size_t i = 0; i + 1 < 1000; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
-			"{\"name\": \"r%zu\", \"match\": {\"path\": [\"/\", \"/a\"], \"method\": [\"A\"], \"client\": \"::1\"}},", i);
+			"{\"name\": \"r%zu\", \"match\": {\"path\": [\"/\", \"/a\"], \"method\": [\"A\"], "
+			"\"client\": \"::1\"}},",
+			i);
 	(void)snprintf(text + n, sizeof(text) - n, "{\"name\": \"rest\"}]}");
 	c = load_good(text);
 	assert_int_equal(c->rules.n_rules, 1000);
@@ -381,7 +428,8 @@ static void test_dense(void **state)
 	for (size_t i = 0; i < 1024; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\"a\"", i > 0 ? "," : "],\"host\":[");
 	for (size_t i = 0; i < 1024; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\"::1\"", i > 0 ? "," : "],\"client\":[");
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n, "%s\"::1\"", i > 0 ? "," : "],\"client\":[");
 	(void)snprintf(text + n, sizeof(text) - n, "]}}, {\"name\": \"rest\"}]}");
 	c = load_good(text);
 	assert_int_equal(c->rules.rules[0].match.n_paths, 1024);

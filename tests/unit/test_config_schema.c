@@ -19,9 +19,9 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define SETTING(id, path, kind, range, fallback, help, field) { path, #kind, range, fallback, help },
-#define MEMBER(id, path, kind, range, fallback, help) { path, #kind, range, fallback, help },
-#define REFUSED(id, path, help) { path, "REFUSED", "", "", help },
+#define SETTING(id, path, kind, range, fallback, help, field) {path, #kind, range, fallback, help},
+#define MEMBER(id, path, kind, range, fallback, help) {path, #kind, range, fallback, help},
+#define REFUSED(id, path, help) {path, "REFUSED", "", "", help},
 #include "settings.def"
 };
 
@@ -56,7 +56,8 @@ static const struct json *node_of(const char *path_z)
 
 		(void)snprintf(part_z, sizeof(part_z), "%.*s", (int)len, path_z);
 		if (strcmp(part_z, "*") == 0) {
-			node = json_member(node, "items") != NULL ? json_member(node, "items") : pattern_of(node);
+			node = json_member(node, "items") != NULL ? json_member(node, "items")
+								  : pattern_of(node);
 		} else {
 			node = json_member(node, "properties");
 			node = node != NULL ? json_member(node, part_z) : NULL;
@@ -75,16 +76,17 @@ static bool type_is(const struct json *node, const char *wanted_z)
 	if (type == NULL || json_kind(type) == JSON_KIND_STRING)
 		return text_is(type, wanted_z);
 	for (size_t i = 0; i < json_count(type); i++)
-		(void)snprintf(have_z + strlen(have_z), sizeof(have_z) - strlen(have_z), "%s%.*s", i > 0 ? "|" : "",
-			STR_ARG(json_text(json_item(type, i))));
+		(void)snprintf(have_z + strlen(have_z), sizeof(have_z) - strlen(have_z), "%s%.*s",
+			i > 0 ? "|" : "", STR_ARG(json_text(json_item(type, i))));
 	return strcmp(have_z, wanted_z) == 0;
 }
 
 static const char *type_of(const struct row *r)
 {
-	static const char *const types[][2] = { { "COUNT", "integer" }, { "SIZE", "integer|string" }, { "DURATION", "string" },
-		{ "BOOL", "boolean" }, { "WORD", "string" }, { "TEXT", "string" }, { "LIST", "array" }, { "TEXTS", "string|array" },
-		{ "OBJECT", "object" }, { "MAP", "object" }, { "ITEMS", "array" }, { "REFUSED", "null" } };
+	static const char *const types[][2] = {{"COUNT", "integer"}, {"SIZE", "integer|string"},
+		{"DURATION", "string"}, {"BOOL", "boolean"}, {"WORD", "string"}, {"TEXT", "string"},
+		{"LIST", "array"}, {"TEXTS", "string|array"}, {"OBJECT", "object"}, {"MAP", "object"},
+		{"ITEMS", "array"}, {"REFUSED", "null"}};
 
 	if (strcmp(r->kind_z, "TEXT") == 0 && strncmp(r->path_z, "listen.", 7) == 0)
 		return "string|null";
@@ -96,7 +98,7 @@ static const char *type_of(const struct row *r)
 
 static long long number_of(const char *text_z)
 {
-	static const char *const units[] = { "KiB", "MiB", "GiB" };
+	static const char *const units[] = {"KiB", "MiB", "GiB"};
 	long long n = 0;
 	char unit_z[4] = "";
 
@@ -119,8 +121,8 @@ static bool words_are(const struct json *words, const char *range_z)
 	char have_z[256] = "";
 
 	for (size_t i = 0; words != NULL && i < json_count(words); i++)
-		(void)snprintf(have_z + strlen(have_z), sizeof(have_z) - strlen(have_z), "%s%.*s", i > 0 ? "|" : "",
-			STR_ARG(json_text(json_item(words, i))));
+		(void)snprintf(have_z + strlen(have_z), sizeof(have_z) - strlen(have_z), "%s%.*s",
+			i > 0 ? "|" : "", STR_ARG(json_text(json_item(words, i))));
 	return strcmp(have_z, range_z) == 0;
 }
 
@@ -148,8 +150,8 @@ static bool description_is(const struct json *node, const struct row *r)
 	char wanted_z[512];
 
 	if (dots != NULL && strcmp(r->kind_z, "COUNT") != 0)
-		(void)snprintf(wanted_z, sizeof(wanted_z), "%s From %.*s to %s.", r->help_z, (int)(dots - r->range_z), r->range_z,
-			dots + 2);
+		(void)snprintf(wanted_z, sizeof(wanted_z), "%s From %.*s to %s.", r->help_z,
+			(int)(dots - r->range_z), r->range_z, dots + 2);
 	else
 		(void)snprintf(wanted_z, sizeof(wanted_z), "%s", r->help_z);
 	return text_is(json_member(node, "description"), wanted_z);
@@ -175,7 +177,7 @@ static bool same_texts(const struct json *a, const struct json *b)
 
 static bool default_is(const struct json *node, const struct row *r)
 {
-	static const char *const as_texts[] = { "SIZE", "DURATION", "WORD", "TEXT" };
+	static const char *const as_texts[] = {"SIZE", "DURATION", "WORD", "TEXT"};
 	const struct json *have = json_member(node, "default");
 	struct json_fault fault;
 	struct json *wanted;
@@ -257,7 +259,8 @@ static size_t count_strays(const struct json *node, const char *path_z)
 	while (json_walk_next(&w)) {
 		if (str_equal(w.name, STR("$comment")))
 			continue;
-		(void)snprintf(below_z, sizeof(below_z), "%s%s%.*s", path_z, path_z[0] != '\0' ? "." : "", STR_ARG(w.name));
+		(void)snprintf(below_z, sizeof(below_z), "%s%s%.*s", path_z, path_z[0] != '\0' ? "." : "",
+			STR_ARG(w.name));
 		if (!is_row(below_z)) {
 			print_error("%s is in the schema only\n", below_z);
 			n++;

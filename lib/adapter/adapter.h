@@ -7,7 +7,8 @@
  *            header keys are read by the core from all lines.
  * Ownership  Everything lies in the arena or is a view of the question.
  * Threads    Pure, but for what decode of /check allocates and frees inside one call.
- * Errors     decode: false and a problem. encode cannot fail; an overflown arena is the caller's to see (reason internal).
+ * Errors     decode: false and a problem. encode cannot fail; what does not fit leaves the arena overflown, which
+ *            is the caller's to see (reason internal).
  */
 #ifndef POSTERN_ADAPTER_ADAPTER_H
 #define POSTERN_ADAPTER_ADAPTER_H

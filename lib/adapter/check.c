@@ -45,6 +45,10 @@ bool check_decode(
 	bool ok;
 
 	*ret = (struct request){.door = DOOR_CHECK, .fault = REASON_ALLOWED, .cost = 1};
+	if (!q->caller_allowed) {
+		ret->fault = REASON_CALLER_NOT_ALLOWED;
+		return true;
+	}
 	if (!content_type_fits(q, ret_problem))
 		return false;
 	if (check_scan(q->body, a, ret))
@@ -61,15 +65,30 @@ bool check_decode(
 	return ok;
 }
 
+/* Not an answer: a caller that takes any 200 for one must not find one here. */
+static void refuse_caller(struct arena *a, struct http_answer *ret)
+{
+	struct problem p;
+
+	problem_set(&p, PROBLEM_CALLER_NOT_ALLOWED,
+		"this caller is not listed in callers, or showed no valid key in X-Postern-Key");
+	problem_encode(&p, a, ret);
+}
+
 void check_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
 	struct arena *a, struct http_answer *ret)
 {
 	struct text t;
 
+	if (v->reason == REASON_CALLER_NOT_ALLOWED) {
+		refuse_caller(a, ret);
+		return;
+	}
 	text_init_arena(&t, a, ANSWER_BYTES);
 	text_char(&t, '{');
 	answer_members(&t, rules, req, v, a);
 	text_z(&t, "}\n");
+	a->overflow |= t.overflow;
 	/* "Cannot decide" is the one verdict that is no answer. */
 	ret->status = v->decision == DECISION_ERROR ? reason_http(v->reason) : 200;
 	ret->n_headers = 0;

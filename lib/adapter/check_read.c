@@ -49,7 +49,7 @@ static bool refuse_lines(struct reader *r)
 }
 
 /* Folds U+0080..U+00FF to one byte each and copies into the arena. */
-static bool fold(struct reader *r, struct str utf8, struct str *ret)
+static bool fold(struct reader *r, struct str utf8, bool is_name, struct str *ret)
 {
 	char *out = arena_alloc(r->arena, utf8.len);
 	size_t n = 0;
@@ -64,7 +64,7 @@ static bool fold(struct reader *r, struct str utf8, struct str *ret)
 			if (c != 0xc2 && c != 0xc3) {
 				problem_set(r->problem, PROBLEM_ILLEGAL_CHARACTER,
 					"a character stands for one byte here, so none above U+00FF");
-				return refuse_at(r, false);
+				return refuse_at(r, is_name);
 			}
 			c = (unsigned char)((c & 3u) << 6 | ((unsigned char)utf8.ptr[++i] & 0x3fu));
 		}
@@ -78,7 +78,7 @@ static bool read_text(struct reader *r, const struct json *v, struct str *ret)
 {
 	if (json_kind(v) != JSON_KIND_STRING)
 		return refuse_type(r, v, "a string");
-	return fold(r, json_text(v), ret);
+	return fold(r, json_text(v), false, ret);
 }
 
 static bool read_remote_addr(struct reader *r, const struct json *v)
@@ -152,7 +152,8 @@ static bool add_line(struct reader *r, struct str name, const struct json *value
 	if (r->lines == NULL || r->n_lines == HEADER_LINES_MAX)
 		return refuse_lines(r);
 	line = &r->lines[r->n_lines++];
-	return fold(r, name, &line->name) && read_text(r, value, &line->value);
+	line->name = name;
+	return read_text(r, value, &line->value);
 }
 
 static bool read_header_values(struct reader *r, struct str name, const struct json *value)
@@ -171,10 +172,11 @@ static bool read_header_values(struct reader *r, struct str name, const struct j
 static bool read_header_object(struct reader *r, const struct json *v)
 {
 	struct json_walk w = json_walk_start(v);
+	struct str name;
 
 	while (json_walk_next(&w)) {
 		json_pointer_push(r->pointer_z, w.name);
-		if (!read_header_values(r, w.name, w.value))
+		if (!fold(r, w.name, true, &name) || !read_header_values(r, name, w.value))
 			return false;
 		json_pointer_pop(r->pointer_z);
 	}
@@ -183,17 +185,16 @@ static bool read_header_object(struct reader *r, const struct json *v)
 
 static bool read_header_pair(struct reader *r, const struct json *pair)
 {
-	const struct json *name;
+	struct str name;
 
 	if (json_kind(pair) != JSON_KIND_ARRAY || json_count(pair) != 2)
 		return refuse_type(r, pair, "a pair [name, value]");
-	name = json_item(pair, 0);
 	json_pointer_push_index(r->pointer_z, 0);
-	if (json_kind(name) != JSON_KIND_STRING)
-		return refuse_type(r, name, "a string");
+	if (!read_text(r, json_item(pair, 0), &name))
+		return false;
 	json_pointer_pop(r->pointer_z);
 	json_pointer_push_index(r->pointer_z, 1);
-	if (!add_line(r, json_text(name), json_item(pair, 1)))
+	if (!add_line(r, name, json_item(pair, 1)))
 		return false;
 	json_pointer_pop(r->pointer_z);
 	return true;

@@ -92,6 +92,8 @@ bool forward_auth_decode(
 			ret_problem, PROBLEM_HEADERS_TOO_LARGE, "more header lines than there is room for");
 		return false;
 	}
+	if (!q->caller_allowed)
+		ret->fault = REASON_CALLER_NOT_ALLOWED;
 	consume_own_entry(q, lines, ret);
 	read_single_headers(q, ret);
 	return true;
@@ -116,6 +118,7 @@ static struct str denial_body(const struct verdict *v, struct arena *a)
 		text_z(&t, " is missing or comes twice\"");
 	}
 	text_z(&t, "}\n");
+	a->overflow |= t.overflow;
 	return text_view(&t);
 }
 

@@ -10,7 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PROBLEM_BYTES 2048
+/* Type, title and code; a detail whose every byte is escaped by one more; a pointer escaped by five more. */
+#define PROBLEM_BYTES (512 + 2 * 256 + 6 * JSON_POINTER_BYTES)
 
 static const struct {
 	struct str word, title;
@@ -55,6 +56,27 @@ static void write_type(struct text *t, struct str word)
 	text_char(t, '"');
 }
 
+/* A pointer names members as they are, so its characters are written and not, as everywhere else, its bytes. They are
+ * whole: it was read from a text that is UTF-8, and is never cut inside one. */
+static void write_pointer(struct text *t, const char *pointer_z)
+{
+	char hex_z[3];
+
+	text_char(t, '"');
+	for (; *pointer_z != '\0'; pointer_z++) {
+		uint8_t c = (uint8_t)*pointer_z;
+
+		if (c >= ' ' && c != '"' && c != '\\') {
+			text_char(t, *pointer_z);
+			continue;
+		}
+		str_hex(&c, 1, hex_z);
+		text_z(t, "\\u00");
+		text_z(t, hex_z);
+	}
+	text_char(t, '"');
+}
+
 void problem_encode(const struct problem *p, struct arena *a, struct http_answer *ret)
 {
 	struct text t;
@@ -72,13 +94,14 @@ void problem_encode(const struct problem *p, struct arena *a, struct http_answer
 	text_json(&t, problems[p->code].word);
 	if (p->line != 0) {
 		text_z(&t, ", \"pointer\": ");
-		text_json(&t, str_from_z(p->pointer_z));
+		write_pointer(&t, p->pointer_z);
 		text_z(&t, ", \"line\": ");
 		text_u64(&t, p->line);
 		text_z(&t, ", \"column\": ");
 		text_u64(&t, p->column);
 	}
 	text_z(&t, "}\n");
+	a->overflow |= t.overflow;
 	ret->status = problems[p->code].http;
 	ret->n_headers = 0;
 	ret->body = text_view(&t);

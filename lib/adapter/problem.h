@@ -35,7 +35,7 @@ void problem_set(struct problem *p, enum problem_code code, const char *format, 
 struct str problem_word(enum problem_code code);
 unsigned problem_http(enum problem_code code);
 
-/* The answer, body included. */
+/* The answer, body included. What does not fit leaves the arena overflown. */
 void problem_encode(const struct problem *p, struct arena *a, struct http_answer *ret);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "base/json.h"
 
+#include "../support/random.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -95,9 +97,12 @@ static bool compare(struct str body)
 
 static const char *const usual[] = {
 	("{\"remote_addr\": \"172.18.0.5:53122\", \"headers\": {\"X-Forwarded-For\": \"203.0.113.9\", "
-	 "\"User-Agent\": \"Mozilla/5.0 (X11; Linux x86_64)\", \"Accept\": \"*/*\", \"Host\": \"api.example.com\", "
-	 "\"Cookie\": \"a=b; c=d\"}, \"method\": \"POST\", \"host\": \"api.example.com\", \"path\": \"/login?x=1\"}"),
-	"{\"remote_addr\":\"::1\",\"token\":\"postern_abcdefgh\",\"cost\":1000000,\"peek\":true,\"id\":\"1\"}",
+	 "\"User-Agent\": \"Mozilla/5.0 (X11; Linux x86_64)\", \"Accept\": \"*/*\", \"Host\": "
+	 "\"api.example.com\", "
+	 "\"Cookie\": \"a=b; c=d\"}, \"method\": \"POST\", \"host\": \"api.example.com\", \"path\": "
+	 "\"/login?x=1\"}"),
+	"{\"remote_addr\":\"::1\",\"token\":\"postern_abcdefgh\",\"cost\":1000000,\"peek\":true,\"id\":"
+	"\"1\"}",
 	" \n{ \"peek\" : false , \"headers\" : { } ,\t\"remote_addr\"\r\n:\"\" , \"token\" : \"\" } \n",
 	"{\"remote_addr\":\"x\",\"headers\":{\"X-A\":\"1\",\"x-a\":\"2\",\"\":\"3\"},\"cost\":1}",
 };
@@ -250,15 +255,11 @@ static void test_full_arena_is_left_alone(void **state)
 
 /* ------------------------------------------------------------------------------------------------ at random */
 
-/* xorshift64 */
-static uint64_t random_state = 0x9e3779b97f4a7c15u;
+static struct random dice = {1};
 
 static uint32_t below(uint32_t n)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (uint32_t)((random_state >> 32) * n >> 32);
+	return (uint32_t)random_below(&dice, n);
 }
 
 /* What a body is put together from and damaged with. */

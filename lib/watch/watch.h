@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch: sees every verdict, keeps a bounded memory of them, and tells what looks wrong. Never changes a verdict.
+ *
+ * Model      One watch belongs to one ruleset. Each worker writes a part of its own; whoever asks gets the parts merged.
+ *            Every verdict is counted; the sketches behind the signals see every request of a rule while its window is
+ *            young, then a sample, whose weights are corrected. A window of a rule lasts at least ten minutes and 256
+ *            requests; findings are read from the current window, or from the one before while the current one is short.
+ *            Verdicts of proven identities enter no signal, only the ledger (own.h).
+ * Units      now: ns on the loop's clock; wall_now: ns since 1970 at the same moment. Times handed out are since 1970.
+ * Ownership  The watch owns all its memory, allocated by watch_open and by nothing later. Ruleset is the caller's and
+ *            outlives it. What is handed out is copied, but rules and identities are pointers into the ruleset.
+ * Threads    watch_verdict: confined to the worker of that index, waits for nobody: where a reader is at its part at this
+ *            moment, the sample is dropped. The rest: shared, one lock among readers.
+ * Blocking   readers wait for one another, and for the length of one sample.
+ * Errors     watch_open: ERR_MEMORY.
+ * Limits     the first WATCH_RULES_MAX rules; about 50 KiB a rule and worker, 1 KiB an identity and worker: watch_bytes.
+ */
+#ifndef POSTERN_WATCH_WATCH_H
+#define POSTERN_WATCH_WATCH_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/policy.h"
+#include "core/request.h"
+#include "core/verdict.h"
+
+#include <stddef.h>
+
+#define WATCH_RULES_MAX 64
+
+struct watch;
+
+MUST_USE enum err watch_open(struct watch **ret, const struct ruleset *rules, unsigned workers);
+void watch_close(struct watch *w); /* NULL is fine */
+
+/* All memory that this watch holds. */
+size_t watch_bytes(const struct watch *w);
+
+/* Call for every verdict, in the thread of that worker. */
+void watch_verdict(struct watch *w, unsigned worker, const struct request *req, const struct verdict *v, ns now);
+
+/* Call about once a second, in one thread: writes one log line for each new warning and one when it clears by itself, and
+ * one for own services that were refused (at most OWN_LINES_PER_MINUTE). */
+void watch_tick(struct watch *w, ns now, ns wall_now);
+
+/* At a reload, before to sees its first verdict: takes over by name what from knows: ledger, refusals of own services, and
+ * the top lists. Signals are taken over too unless client, own_networks or identities differ: then they start anew, and
+ * the next tick says that what was warned of has cleared. from may still be in use by its workers. */
+void watch_carry(struct watch *to, struct watch *from, ns now);
+
+/* The families of api/metrics.def that watch owns. */
+void watch_metrics_write(struct watch *w, struct text *t, ns now, ns wall_now);
+
+#endif

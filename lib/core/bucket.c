@@ -24,7 +24,7 @@ bool bucket_rule_make(struct bucket_rule *ret, uint64_t count, ns period_ns, uin
 		return false;
 	if (__builtin_mul_overflow(interval_ns, burst, &room_ns) || room_ns >= ROOM_END_NS)
 		return false;
-	*ret = (struct bucket_rule){ .interval_ns = interval_ns, .burst = burst };
+	*ret = (struct bucket_rule){.interval_ns = interval_ns, .burst = burst};
 	return true;
 }
 

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One call does everything under the locks of the shards it touches, so that several charges are taken all or none and an
- * entry is never reused under a reader. Compare-and-swap on single entries would save at most 0.1 us and can do neither.
- *
- * Steps      find: every charge gets its live entry, a free one, or a place in the overflow table; debts above the limit
- *            are cut there and then. judge: in order, each on top of what earlier charges of its group would leave in the
- *            same entry. take: only if the whole group fits. fill: from what the entries hold in the end.
- * Locks      at most 64 shards a table, so a set of them is a bit mask and its lowest bit comes first: that is the order.
- *            The overflow table's shards come after all of the main table's.
- * Hash       The tag is the whole 64-bit SipHash. Two keys of one tag share a bucket; with a million keys the odds of one
- *            such pair are 1 in 37 million. Shard and lines are cut from different bits of the same hash.
- * Lag        A caller whose clock is behind its shard's is told waits from its own now, so that they come true for it.
- * Known      A newcomer that was charged to the overflow table and finds room of its own later starts there with a full
- *            bucket: at most one burst more for that key, paid for by its network.
+ * entry is never reused under a reader; compare-and-swap on entries would save at most 0.1 us and can do neither. A set of
+ * shards is a bit mask and locked from its lowest bit up, the main table's before the overflow table's.
+ * The tag is the whole 64-bit SipHash: two keys of one tag share a bucket, which with a million keys has odds of 1 in 37
+ * million. A caller whose clock is behind its shard's is told waits from its own now, so that they come true for it.
+ * A newcomer that was charged to the overflow table and later finds room of its own starts there with a full bucket: at
+ * most one burst more for that key, and its network stays charged.
+ * Ordinary pages: asking for huge ones made no measurable difference with a million keys.
  */
 #include "store/store.h"
 
@@ -51,15 +46,15 @@ struct line {
 
 struct shard {
 	alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
-	ns latest;               /* time inside the shard */
+	ns latest; /* time inside the shard */
 	uint64_t overflow_total; /* the overflow table's shards only */
 };
 
 struct store {
 	struct digest_key key;
-	struct line *lines;     /* shard by shard */
-	struct entry *places;   /* the overflow table, behind the lines */
-	uint32_t n_shards;      /* a power of two */
+	struct line *lines; /* shard by shard */
+	struct entry *places; /* the overflow table, behind the lines */
+	uint32_t n_shards; /* a power of two */
 	uint32_t shard_lines;
 	uint32_t n_places;
 	size_t bytes;
@@ -68,7 +63,8 @@ struct store {
 };
 
 _Static_assert(sizeof(struct line) == CACHE_LINE_BYTES, "four entries fill a cache line");
-_Static_assert(sizeof(struct shard) == CACHE_LINE_BYTES, "a lock and its clock share one cache line with nothing else");
+_Static_assert(sizeof(struct shard) == CACHE_LINE_BYTES,
+	"a lock and its clock share one cache line with nothing else");
 _Static_assert(SHARDS_MAX <= 64 && OVERFLOW_SHARDS <= 64, "sets of shards are 64-bit masks");
 
 /* Where one charge of a call goes. */
@@ -78,12 +74,10 @@ struct spot {
 	struct entry *entry; /* its own, a free one, or a place of the overflow table */
 	unsigned shard;
 	bool overflow;
-	ns now;              /* the shard's */
-	ns lag_ns;           /* how far the caller's now is behind that */
-	ns tried;            /* paid_at if this charge and those before it were taken */
+	ns now; /* the shard's */
+	ns lag_ns; /* how far the caller's now is behind that */
+	ns tried; /* paid_at if this charge and those before it were taken */
 };
-
-/* ------------------------------------------------------------------------------------------------ open and close */
 
 static void store_layout(struct store *s, size_t max_bytes)
 {
@@ -151,8 +145,6 @@ void store_close(struct store *s)
 	free(s);
 }
 
-/* ------------------------------------------------------------------------------------------------ locks */
-
 static void shards_lock(struct shard *shards, uint64_t set, ns now)
 {
 	for (; set != 0; set &= set - 1) {
@@ -169,8 +161,6 @@ static void shards_unlock(struct shard *shards, uint64_t set)
 	for (; set != 0; set &= set - 1)
 		pthread_mutex_unlock(&shards[__builtin_ctzll(set)].lock);
 }
-
-/* ------------------------------------------------------------------------------------------------ find */
 
 static uint64_t store_tag(const struct store *s, struct str key)
 {
@@ -213,7 +203,8 @@ static struct entry *line_find(struct line *line, uint64_t tag, ns now)
 }
 
 /* How many entries are free, and one of them. An entry that an earlier charge of this call wants is not. */
-static unsigned line_find_free(struct line *line, const struct spot *spots, size_t n, ns now, struct entry **ret)
+static unsigned line_find_free(
+	struct line *line, const struct spot *spots, size_t n, ns now, struct entry **ret)
 {
 	unsigned n_free = 0;
 
@@ -253,7 +244,8 @@ static void entry_cut(struct entry *e, const struct charge *c, ns now)
 }
 
 /* The entry of charge number `at`, all before it having theirs; NULL if there is no room. */
-static void spot_find(const struct store *s, const struct charge *charges, struct spot *spots, size_t at, ns now)
+static void spot_find(
+	const struct store *s, const struct charge *charges, struct spot *spots, size_t at, ns now)
 {
 	struct spot *spot = &spots[at];
 
@@ -276,7 +268,8 @@ static void spot_find(const struct store *s, const struct charge *charges, struc
 }
 
 /* Gives those that found no room their places, and locks these. Returns the set of locked shards. */
-static uint64_t overflow_find(struct store *s, const struct charge *charges, struct spot *spots, size_t n, ns now)
+static uint64_t overflow_find(
+	struct store *s, const struct charge *charges, struct spot *spots, size_t n, ns now)
 {
 	uint64_t set = 0;
 
@@ -306,8 +299,6 @@ static uint64_t overflow_find(struct store *s, const struct charge *charges, str
 	}
 	return set;
 }
-
-/* ------------------------------------------------------------------------------------------------ take */
 
 /* What charge number `at` finds in its entry once those before it in its group were taken. */
 static ns spot_paid_at(const struct charge *charges, const struct spot *spots, size_t at)
@@ -363,7 +354,8 @@ static bool group_take(const struct charge *charges, struct spot *spots, size_t 
 static void taking_fill(const struct charge *c, const struct spot *spot, struct taking *taking)
 {
 	ns paid_at = spot->entry->paid_at;
-	ns most = bucket_cut(&c->rule, paid_at, spot->now); /* a shared place may hold more than this limit's room */
+	ns most = bucket_cut(
+		&c->rule, paid_at, spot->now); /* a shared place may hold more than this limit's room */
 	ns next_ns = bucket_next_ns(&c->rule, most, spot->now);
 
 	taking->overflow = spot->overflow;
@@ -398,8 +390,6 @@ void store_take(struct store *s, const struct charge *charges, size_t n, ns now,
 	shards_unlock(s->overflow_shards, overflow_set);
 	shards_unlock(s->shards, set);
 }
-
-/* ------------------------------------------------------------------------------------------------ usage */
 
 /* The lock is given back every 64 KiB, so that a scrape of a large table never holds up a decision for long. */
 static uint64_t shard_count(struct shard *shard, const struct line *lines, size_t n, ns now)

@@ -6,8 +6,9 @@
  *            64-bit time; four to a cache line; two candidate lines a key, both in one shard; one lock a shard, taken in
  *            order where a decision has several charges. An entry whose time has passed is an absent one and is reused:
  *            no sweeper. A newcomer whose lines are full of debtors is charged to an overflow bucket of the same limit and
- *            the same wide network (a small table, 1/64 of the size, one place a key; a place that holds another key's
- *            debt is shared: charged, never cut, its tag kept). Nobody in debt is ever evicted, so flooding refunds nobody.
+ *            the same wide network (a small table, 1/64 of the size, one place a key; a place that several keys owe to is
+ *            charged and, until it is paid, cut for none of them). Nobody in debt is ever evicted, so flooding refunds
+ *            nobody.
  *            Inside a shard time never goes back: it keeps the latest now it was given and uses the later one.
  * Units      bytes; ns on one monotonic clock for all workers.
  * Ownership  The store owns its tables; charges and takings are the caller's.
@@ -37,8 +38,8 @@ void store_close(struct store *s); /* NULL is fine */
 void store_take(struct store *s, const struct charge *charges, size_t n, ns now, struct taking *ret_takings);
 
 struct store_usage {
-	uint64_t entries;   /* buckets in debt now; counted by walking, for a scrape */
-	uint64_t capacity;
+	uint64_t entries;   /* buckets in debt now, overflow buckets left out; counted by walking, for a scrape */
+	uint64_t capacity;  /* how many entries there can be */
 	uint64_t overflow_total; /* charges that an overflow bucket answered */
 	size_t bytes;       /* both tables */
 };

@@ -31,30 +31,30 @@ static void test_rule_limits(void **state)
 		bool ok;
 		ns interval_ns;
 	} cases[] = {
-		{ 300, 60 * NS_PER_S, 300, true, 200000000 },
-		{ 7000000, NS_PER_S, 1, true, 143 },            /* 142.86: rounded up */
-		{ 1000000000, NS_PER_S, 1, true, 1 },
-		{ COUNT_MAX, NS_PER_S, COUNT_MAX, true, 1 },    /* faster than a ns each: 1 ns */
-		{ 10, 13 * NS_PER_S, 10, true, 1300000000 },
-		{ 1, 3600 * NS_PER_S, 1, true, 3600 * NS_PER_S },
-		{ 1, DAY_NS, 53375, true, DAY_NS },             /* just below 2^62 */
-		{ 1, DAY_NS, 53376, false, 0 },
-		{ 1, DAY_NS, 1000000, false, 0 },               /* 8.6e19 does not fit 64 bits either */
-		{ 1, TWO_62 - 1, 1, true, TWO_62 - 1 },
-		{ 1, TWO_62, 1, false, 0 },
-		{ 1, UINT64_MAX, 1, false, 0 },
-		{ 2, UINT64_MAX, 1, false, 0 },
-		{ COUNT_MAX, UINT64_MAX, 1, true, 8589934597 },
-		{ 0, NS_PER_S, 1, false, 0 },
-		{ 1, NS_PER_S, 0, false, 0 },
-		{ 1, 0, 1, false, 0 },
-		{ COUNT_MAX + 1, NS_PER_S, 1, false, 0 },
-		{ 1, 1, COUNT_MAX + 1, false, 0 },
+		{300, 60 * NS_PER_S, 300, true, 200000000},
+		{7000000, NS_PER_S, 1, true, 143}, /* 142.86: rounded up */
+		{1000000000, NS_PER_S, 1, true, 1},
+		{COUNT_MAX, NS_PER_S, COUNT_MAX, true, 1}, /* faster than a ns each: 1 ns */
+		{10, 13 * NS_PER_S, 10, true, 1300000000},
+		{1, 3600 * NS_PER_S, 1, true, 3600 * NS_PER_S},
+		{1, DAY_NS, 53375, true, DAY_NS}, /* just below 2^62 */
+		{1, DAY_NS, 53376, false, 0},
+		{1, DAY_NS, 1000000, false, 0}, /* 8.6e19 does not fit 64 bits either */
+		{1, TWO_62 - 1, 1, true, TWO_62 - 1},
+		{1, TWO_62, 1, false, 0},
+		{1, UINT64_MAX, 1, false, 0},
+		{2, UINT64_MAX, 1, false, 0},
+		{COUNT_MAX, UINT64_MAX, 1, true, 8589934597},
+		{0, NS_PER_S, 1, false, 0},
+		{1, NS_PER_S, 0, false, 0},
+		{1, 0, 1, false, 0},
+		{COUNT_MAX + 1, NS_PER_S, 1, false, 0},
+		{1, 1, COUNT_MAX + 1, false, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct bucket_rule r = { .interval_ns = 77, .burst = 78 };
+		struct bucket_rule r = {.interval_ns = 77, .burst = 78};
 		bool ok = bucket_rule_make(&r, cases[i].count, cases[i].period_ns, cases[i].burst);
 
 		assert_int_equal(ok, cases[i].ok);
@@ -95,7 +95,7 @@ static void test_burst_then_rate(void **state)
 
 static void test_next(void **state)
 {
-	struct bucket_rule r = { .interval_ns = 100, .burst = 4 };
+	struct bucket_rule r = {.interval_ns = 100, .burst = 4};
 
 	(void)state;
 	assert_int_equal(bucket_next_ns(&r, 0, 1000), 0);
@@ -115,7 +115,7 @@ static void test_next(void **state)
 
 static void test_cut(void **state)
 {
-	struct bucket_rule r = { .interval_ns = 100, .burst = 4 };
+	struct bucket_rule r = {.interval_ns = 100, .burst = 4};
 
 	(void)state;
 	assert_int_equal(bucket_room_ns(&r), 400);

@@ -40,7 +40,8 @@ static struct bucket_rule rule_of(uint64_t count, ns period_ns, uint64_t burst)
 
 static struct charge charge_of(struct bucket_rule rule, const char *key_z, uint32_t cost)
 {
-	return (struct charge){ .rule = rule, .cost = cost, .key = str_from_z(key_z), .wide = STR("some network") };
+	return (struct charge){
+		.rule = rule, .cost = cost, .key = str_from_z(key_z), .wide = STR("some network")};
 }
 
 static struct taking take_one(struct store *s, struct charge c, ns now)
@@ -69,7 +70,7 @@ static struct store_usage usage_of(struct store *s, ns now)
 
 static void test_size(void **state)
 {
-	static const size_t sizes[] = { STORE_BYTES_MIN, 100003, MIB, 3 * MIB + 12345, 16 * MIB, 50 * MIB - 1 };
+	static const size_t sizes[] = {STORE_BYTES_MIN, 100003, MIB, 3 * MIB + 12345, 16 * MIB, 50 * MIB - 1};
 	struct store *s = NULL;
 
 	(void)state;
@@ -98,7 +99,7 @@ static void test_all_or_none(void **state)
 	struct store *s = store_of(MIB);
 	struct bucket_rule ten = rule_of(10, HOUR_NS, 10);
 	struct bucket_rule three = rule_of(3, HOUR_NS, 3);
-	struct charge both[] = { charge_of(ten, "A", 1), charge_of(three, "B", 1) };
+	struct charge both[] = {charge_of(ten, "A", 1), charge_of(three, "B", 1)};
 	struct taking t[2];
 
 	(void)state;
@@ -124,7 +125,7 @@ static void test_shadow(void **state)
 	struct bucket_rule one = rule_of(1, HOUR_NS, 1);
 	struct bucket_rule two = rule_of(2, HOUR_NS, 2);
 	struct bucket_rule ten = rule_of(10, HOUR_NS, 10);
-	struct charge c[] = { charge_of(one, "S", 1), charge_of(two, "E", 1), charge_of(ten, "T", 1) };
+	struct charge c[] = {charge_of(one, "S", 1), charge_of(two, "E", 1), charge_of(ten, "T", 1)};
 	struct taking t[3];
 
 	(void)state;
@@ -154,7 +155,7 @@ static void test_one_key_twice(void **state)
 {
 	struct store *s = store_of(MIB);
 	struct bucket_rule ten = rule_of(10, HOUR_NS, 10);
-	struct charge c[] = { charge_of(ten, "K", 6), charge_of(ten, "K", 6), charge_of(ten, "L", 1) };
+	struct charge c[] = {charge_of(ten, "K", 6), charge_of(ten, "K", 6), charge_of(ten, "L", 1)};
 	struct taking t[3];
 
 	(void)state;
@@ -339,7 +340,8 @@ static void test_paid_entries_are_free(void **state)
 /* ------------------------------------------------------------------------------------------------ overflow */
 
 /* A charge of one of endlessly many clients in this network. */
-static struct charge client_of(struct bucket_rule rule, uint64_t *client, const char *network_z, uint32_t cost)
+static struct charge client_of(
+	struct bucket_rule rule, uint64_t *client, const char *network_z, uint32_t cost)
 {
 	struct charge c = charge_of(rule, "", cost);
 
@@ -373,10 +375,10 @@ static struct store *store_full(struct random *rnd)
 
 static void test_overflow_in_one_request(void **state)
 {
-	struct random rnd = { 1 };
+	struct random rnd = {1};
 	struct store *s = store_full(&rnd);
 	struct bucket_rule ten = rule_of(10, HOUR_NS, 10);
-	uint64_t clients[] = { random_u64(&rnd), random_u64(&rnd) };
+	uint64_t clients[] = {random_u64(&rnd), random_u64(&rnd)};
 	uint64_t before = usage_of(s, NOW).overflow_total;
 	struct charge c[2];
 	struct taking t[2];
@@ -411,7 +413,7 @@ static void test_overflow_in_one_request(void **state)
 /* More networks than places: some share. Theirs adds up, is cut for nobody, and nobody becomes its owner. */
 static void test_overflow_shared(void **state)
 {
-	struct random rnd = { 2 };
+	struct random rnd = {2};
 	struct store *s = store_full(&rnd);
 	struct bucket_rule hundred = rule_of(100, HOUR_NS, 100);
 	struct bucket_rule lower = rule_of(100, HOUR_NS, 2);
@@ -465,7 +467,7 @@ static long rss_bytes(void)
 
 static void test_flood(void **state)
 {
-	struct random rnd = { 3 };
+	struct random rnd = {3};
 	struct store *s = store_of(MIB);
 	struct bucket_rule rule = rule_of(20, HOUR_NS, 20);
 	size_t bytes = usage_of(s, NOW).bytes;
@@ -511,7 +513,7 @@ static void test_flood(void **state)
 
 static void test_load(void **state)
 {
-	struct random rnd = { 4 };
+	struct random rnd = {4};
 	struct store *s = store_of(16 * MIB);
 	struct store_usage u;
 
@@ -564,7 +566,7 @@ static void *taker_run(void *arg)
 
 	pthread_barrier_wait(taker->start);
 	for (size_t i = 0; i < taker->n_takes; i++) {
-		struct taking t[2] = { { .refused = false } };
+		struct taking t[2] = {{.refused = false}};
 
 		store_take(taker->s, taker->charges, taker->n_charges, NOW + i * taker->step_ns, t);
 		taker->n_taken += !t[0].refused && !t[1].refused;
@@ -601,15 +603,16 @@ static size_t takers_race(const struct taker *like, size_t n_threads)
 
 static void test_threads(void **state)
 {
-	static const size_t threads[] = { 1, 2, 4 };
+	static const size_t threads[] = {1, 2, 4};
 	struct bucket_rule twenty = rule_of(20, HOUR_NS, 20);
 	struct bucket_rule thirty = rule_of(30, HOUR_NS, 30);
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct store *s = store_of(STORE_BYTES_MIN * 64);
-		struct taker one = { .s = s, .charges = { charge_of(twenty, "one", 1) }, .n_charges = 1, .n_takes = TAKES };
-		struct taker two = { .s = s, .n_charges = 2, .n_takes = 20 * TAKES };
+		struct taker one = {
+			.s = s, .charges = {charge_of(twenty, "one", 1)}, .n_charges = 1, .n_takes = TAKES};
+		struct taker two = {.s = s, .n_charges = 2, .n_takes = 20 * TAKES};
 		char keys[2][16];
 
 		assert_int_equal(takers_race(&one, threads[i]), 20);
@@ -630,8 +633,11 @@ static void test_threads_time(void **state)
 {
 	struct store *s = store_of(MIB);
 	struct bucket_rule rule = rule_of(100000, NS_PER_S, 50);
-	struct taker taker = { .s = s, .charges = { charge_of(rule, "K", 1) }, .n_charges = 1, .n_takes = 80000,
-		.step_ns = STEP_NS };
+	struct taker taker = {.s = s,
+		.charges = {charge_of(rule, "K", 1)},
+		.n_charges = 1,
+		.n_takes = 80000,
+		.step_ns = STEP_NS};
 	size_t n_taken = takers_race(&taker, 4);
 
 	(void)state;
@@ -643,11 +649,11 @@ static void test_threads_time(void **state)
 /* The same in the overflow table: locks of both tables are held at once. */
 static void test_threads_overflow(void **state)
 {
-	struct random rnd = { 5 };
+	struct random rnd = {5};
 	struct store *s = store_full(&rnd);
 	struct bucket_rule twenty = rule_of(20, HOUR_NS, 20);
-	uint64_t clients[] = { random_u64(&rnd), random_u64(&rnd) };
-	struct taker taker = { .s = s, .n_charges = 2, .n_takes = 20 * TAKES };
+	uint64_t clients[] = {random_u64(&rnd), random_u64(&rnd)};
+	struct taker taker = {.s = s, .n_charges = 2, .n_takes = 20 * TAKES};
 	char networks[2][16];
 	unsigned i = 0;
 
@@ -659,7 +665,8 @@ static void test_threads_overflow(void **state)
 			taker.charges[j] = client_of(twenty, &clients[j], networks[j], 1);
 		}
 		take_one(s, taker.charges[0], NOW);
-	} while (peek_one(s, taker.charges[0], NOW).remaining != 19 || peek_one(s, taker.charges[1], NOW).remaining != 20);
+	} while (peek_one(s, taker.charges[0], NOW).remaining != 19 ||
+		 peek_one(s, taker.charges[1], NOW).remaining != 20);
 	assert_int_equal(takers_race(&taker, 4), 19);
 	assert_int_equal(peek_one(s, taker.charges[1], NOW).remaining, 1);
 	store_close(s);

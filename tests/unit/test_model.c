@@ -31,21 +31,21 @@ static const struct rate {
 	ns period_ns;
 	uint64_t burst;
 } rates[] = {
-	{ 300, 60 * NS_PER_S, 300 },
-	{ 5, 60 * NS_PER_S, 5 },
-	{ 1, NS_PER_S, 1 },
-	{ 10, 13 * NS_PER_S, 10 },
-	{ 3, NS_PER_S, 7 },
-	{ 1, 3600 * NS_PER_S, 1 },
-	{ 20, 3600 * NS_PER_S, 20 },
-	{ 100, 900 * NS_PER_S, 250 },
-	{ 2000, NS_PER_S, 1 },
-	{ 1000000, NS_PER_S, 1 },
-	{ 7000000, NS_PER_S, 1000 },
-	{ 600000007, NS_PER_S, 12 },
-	{ INT32_MAX, NS_PER_S, INT32_MAX },
-	{ 1, DAY_NS, 3 },
-	{ 1, DAY_NS, 53375 },
+	{300, 60 * NS_PER_S, 300},
+	{5, 60 * NS_PER_S, 5},
+	{1, NS_PER_S, 1},
+	{10, 13 * NS_PER_S, 10},
+	{3, NS_PER_S, 7},
+	{1, 3600 * NS_PER_S, 1},
+	{20, 3600 * NS_PER_S, 20},
+	{100, 900 * NS_PER_S, 250},
+	{2000, NS_PER_S, 1},
+	{1000000, NS_PER_S, 1},
+	{7000000, NS_PER_S, 1000},
+	{600000007, NS_PER_S, 12},
+	{INT32_MAX, NS_PER_S, INT32_MAX},
+	{1, DAY_NS, 3},
+	{1, DAY_NS, 53375},
 };
 #define N_RATES (sizeof rates / sizeof rates[0])
 
@@ -54,7 +54,7 @@ static const struct rate {
 struct model {
 	struct bucket_rule rule;
 	wide_int level; /* in ns; a full bucket holds burst x interval */
-	ns at;          /* the time that level is of */
+	ns at; /* the time that level is of */
 };
 
 static wide_int rule_room(const struct bucket_rule *r)
@@ -80,7 +80,7 @@ static void model_touch(struct model *m, const struct bucket_rule *rule, ns now)
 
 static void model_init(struct model *m, const struct bucket_rule *rule)
 {
-	*m = (struct model){ .rule = *rule, .level = rule_room(rule) };
+	*m = (struct model){.rule = *rule, .level = rule_room(rule)};
 }
 
 /* Drains even below zero, so that a later charge of the same request waits for both. */
@@ -167,12 +167,9 @@ static ns clock_step(struct clock *c, struct random *rnd, const struct bucket_ru
 	ns most = 2 * room_ns < PAUSE_MAX_NS ? 2 * room_ns : PAUSE_MAX_NS;
 
 	switch (c->pattern) {
-	case BURSTS:
-		return random_below(rnd, 32) == 0 ? random_below(rnd, most) : random_below(rnd, 2);
-	case ANY_STEP:
-		return random_u64(rnd) >> (14 + random_below(rnd, 50));
-	default:
-		return random_below(rnd, 2 * r->interval_ns);
+	case BURSTS: return random_below(rnd, 32) == 0 ? random_below(rnd, most) : random_below(rnd, 2);
+	case ANY_STEP: return random_u64(rnd) >> (14 + random_below(rnd, 50));
+	default: return random_below(rnd, 2 * r->interval_ns);
 	}
 }
 
@@ -223,9 +220,9 @@ static void taking_check(const struct taking *t, const struct model *m, wide_int
 
 static void bucket_run(const struct rate *rate, enum pattern pattern, struct random *rnd)
 {
-	struct clock clock = { .pattern = pattern, .time = START_NS };
-	struct rational rational = { .rate = rate, .parts = rational_full(rate) };
-	struct windows windows = { .rate = rate };
+	struct clock clock = {.pattern = pattern, .time = START_NS};
+	struct rational rational = {.rate = rate, .parts = rational_full(rate)};
+	struct windows windows = {.rate = rate};
 	struct bucket_rule rule;
 	struct store *s;
 	struct model m;
@@ -238,7 +235,7 @@ static void bucket_run(const struct rate *rate, enum pattern pattern, struct ran
 	for (size_t i = 0; i < RUN_DECISIONS; i++) {
 		bool on_edge = clock.edge != 0;
 		ns now = clock_next(&clock, rnd, &rule);
-		struct charge charge = { .rule = rule, .key = STR("one"), .wide = STR("wide") };
+		struct charge charge = {.rule = rule, .key = STR("one"), .wide = STR("wide")};
 		struct model before;
 		struct taking t;
 		wide_int wait_ns;
@@ -267,7 +264,7 @@ static void bucket_run(const struct rate *rate, enum pattern pattern, struct ran
 
 static void test_one_bucket(void **state)
 {
-	struct random rnd = { 20240229 };
+	struct random rnd = {20240229};
 
 	(void)state;
 	decisions = 0;
@@ -293,7 +290,7 @@ struct group_run {
 	size_t n_taken, n_shared, n_refused;
 };
 
-static const char *const group_keys[GROUP_BUCKETS] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+static const char *const group_keys[GROUP_BUCKETS] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
 
 /* Small rooms and near intervals, so that every group meets full, half-full and empty buckets. Now and then the limit of
  * a bucket is another one: a reload. */
@@ -302,8 +299,9 @@ static void group_pick(struct group_run *g, struct bucket_rule *rules)
 	bool peek = random_below(&g->rnd, 8) == 0;
 
 	if (random_below(&g->rnd, 64) == 0)
-		rules[random_below(&g->rnd, GROUP_BUCKETS)] = (struct bucket_rule){
-			.interval_ns = 1 + random_below(&g->rnd, 1000), .burst = 1 + random_below(&g->rnd, 12) };
+		rules[random_below(&g->rnd, GROUP_BUCKETS)] =
+			(struct bucket_rule){.interval_ns = 1 + random_below(&g->rnd, 1000),
+				.burst = 1 + random_below(&g->rnd, 12)};
 	g->n = 1 + random_below(&g->rnd, GROUP_CHARGES_MAX);
 	for (size_t i = 0; i < g->n; i++) {
 		size_t at = random_below(&g->rnd, GROUP_BUCKETS);
@@ -365,17 +363,18 @@ static void group_decide(struct group_run *g, ns now)
 static void test_groups(void **state)
 {
 	struct bucket_rule rules[GROUP_BUCKETS];
-	struct group_run g = { .rnd = { 7 } };
+	struct group_run g = {.rnd = {7}};
 	ns time = START_NS;
 
 	(void)state;
 	assert_int_equal(store_open(&g.s, STORE_BYTES_MIN), ERR_OK);
 	for (size_t i = 0; i < GROUP_BUCKETS; i++) {
-		rules[i] = (struct bucket_rule){ .interval_ns = 100 * (i + 1), .burst = 1 + 2 * i };
+		rules[i] = (struct bucket_rule){.interval_ns = 100 * (i + 1), .burst = 1 + 2 * i};
 		model_init(&g.models[i], &rules[i]);
 	}
 	for (size_t i = 0; i < GROUP_DECISIONS; i++) {
-		time += random_below(&g.rnd, 256) == 0 ? random_below(&g.rnd, 20000) : random_below(&g.rnd, 900);
+		time += random_below(&g.rnd, 256) == 0 ? random_below(&g.rnd, 20000)
+						       : random_below(&g.rnd, 900);
 		group_pick(&g, rules);
 		group_decide(&g, random_below(&g.rnd, 4) == 0 ? time - random_below(&g.rnd, 500) : time);
 	}

@@ -23,14 +23,17 @@ struct reader {
 	char pointer_z[JSON_POINTER_BYTES];
 };
 
-/* The problem's place is where the reader's pointer leads. Returns false, for "return refuse(...)". */
+/* The problem's place is where the reader's pointer leads; a name too long for a pointer is told by what it stands in.
+ * Returns false, for "return refuse(...)". */
 static bool refuse_at(struct reader *r, bool at_name)
 {
 	struct problem *p = r->problem;
 
 	memcpy(p->pointer_z, r->pointer_z, sizeof(p->pointer_z));
-	if (!json_locate(r->body, r->pointer_z, at_name, &p->line, &p->column))
-		p->line = p->column = 0;
+	while (!json_locate(r->body, p->pointer_z, at_name, &p->line, &p->column)) {
+		json_pointer_pop(p->pointer_z);
+		at_name = false;
+	}
 	return false;
 }
 

@@ -277,6 +277,25 @@ static void test_limits(void **state)
 	assert_string_equal(problem.pointer_z, "/id");
 }
 
+/* A name that no pointer holds: the place is that of the object it stands in. */
+static void test_name_too_long_for_a_pointer(void **state)
+{
+	struct problem problem;
+	struct request req;
+	struct text t;
+
+	(void)state;
+	text_init_arena(&t, &judge.arena, 1024);
+	text_z(&t, "{\"remote_addr\": \"a\", \"headers\": {\"");
+	for (int i = 0; i < 400; i++)
+		text_char(&t, 'x');
+	text_z(&t, "\": 1}}");
+	assert_false(decode(text_view(&t), &req, &problem));
+	assert_int_equal(problem.code, PROBLEM_WRONG_TYPE);
+	assert_string_equal(problem.pointer_z, "/headers");
+	assert_int_equal(problem.column, 33);
+}
+
 static void test_full_arena(void **state)
 {
 	struct http_question q = {.body = STR("{\"remote_addr\": \"a\\n\", \"headers\": {\"A\": \"b\"}}"),
@@ -598,6 +617,7 @@ int main(void)
 		cmocka_unit_test(test_questions),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_name_too_long_for_a_pointer),
 		cmocka_unit_test(test_full_arena),
 		cmocka_unit_test(test_content_types),
 		cmocka_unit_test(test_whole_answers),

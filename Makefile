@@ -70,7 +70,11 @@ ifeq ($(origin SAN_$(SAN)),undefined)
 $(error SAN must be none, asan, tsan, cov or fuzz, not "$(SAN)")
 endif
 
-COMPILE = $(CC) $(STD) $(WARN) $(SAN_$(SAN)) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# Decisions cross many small files: inlining across them saves a fifth of one (make bench). Objects hold machine code too, for
+# the tests, which link without it in a fraction of the time, and for lint.
+LTO := $(if $(filter none,$(SAN)),$(if $(findstring clang,$(CC)),,-flto=auto -ffat-lto-objects))
+
+COMPILE = $(CC) $(STD) $(WARN) $(SAN_$(SAN)) $(LTO) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 LINK = $(CC) -pthread $(SAN_LD_$(SAN)) $(CFLAGS) $(LDFLAGS)
 
 # ---------------------------------------------------------------------------------------------------- objects
@@ -113,23 +117,23 @@ $(BUILD)/libpostern.a: $(call obj,$(LIB_C))
 
 $(BUILD)/postern: $(call obj,$(CMD_C)) $(BUILD)/libpostern.a
 	@echo "  LINK    $@"
-	$(Q)$(LINK) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) $(LTO) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(call obj,$(TEST_LIB_C)) $(BUILD)/libpostern.a
 	@echo "  LINK    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(LINK) $(LINK_$*) -o $@ $^ -lcmocka $(LIBS)
+	$(Q)$(LINK) -fno-lto $(LINK_$*) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libpostern.a
 	@echo "  LINK    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(LINK) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) $(LTO) -o $@ $^ $(LIBS)
 
 # With SAN=fuzz libFuzzer brings main; in every other variant a small driver replays the corpus files it is given.
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(if $(filter fuzz,$(SAN)),,$(BUILD)/obj/tests/fuzz/replay.o) $(BUILD)/libpostern.a
 	@echo "  LINK    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(LINK) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -fno-lto $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS)
 
 # The allocation counter replaces malloc and friends at link time.
 LINK_test_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free

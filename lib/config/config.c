@@ -204,6 +204,7 @@ static enum err read_root(struct load *l, const struct json *root)
 	if (l->found[SETTING_RULES].value == NULL)
 		rules_default(l);
 	client_settle_network(l);
+	policy_freeze(&l->config->rules);
 	checks_run(l);
 	return l->arena->overflow ? ERR_MEMORY : ERR_OK;
 }

@@ -42,7 +42,7 @@ static void find_rules(const struct ruleset *rules, const struct policy_view *vi
 {
 	const struct rule *a = policy_find(rules, view, false), *b = a;
 
-	if (view->req->path.said && !same_bytes(view->path_normalised, view->path_raw))
+	if (!same_bytes(view->path_normalised, view->path_raw))
 		b = policy_find(rules, view, true);
 	ret->normalised = a;
 	ret->n = a == b ? 1 : 2;
@@ -231,7 +231,7 @@ void decide_plan(const struct ruleset *rules, const struct request *req, struct 
 	client_resolve(&rules->client, req, trace != NULL ? &trace->client : NULL, &ret->client);
 	identity_find(&rules->identities, req, &ret->token);
 	ret->has_client = true;
-	policy_view_make(&view, req, &ret->client, &ret->token, a);
+	policy_view_make(&view, trace != NULL ? NULL : rules, req, &ret->client, &ret->token, a);
 	if (a->overflow) {
 		plan_finish(ret, REASON_INTERNAL, NULL);
 		return;

@@ -23,19 +23,39 @@ static struct str host_bare(struct str host)
 	return host;
 }
 
-void policy_view_make(struct policy_view *ret, const struct request *req, const struct client *client,
-	const struct token_result *token, struct arena *a)
+void policy_freeze(struct ruleset *rules)
 {
+	rules->ignores_path = true;
+	rules->ignores_host = true;
+	for (size_t i = 0; i < rules->n_rules; i++) {
+		rules->ignores_path &= rules->rules[i].match.n_paths == 0;
+		rules->ignores_host &= rules->rules[i].match.n_hosts == 0;
+	}
+	for (size_t i = 0; i < rules->n_limits; i++) {
+		for (size_t k = 0; k < rules->limits[i].n_key; k++) {
+			rules->ignores_path &= rules->limits[i].key[k].part != KEY_PATH;
+			rules->ignores_host &= rules->limits[i].key[k].part != KEY_HOST;
+		}
+	}
+}
+
+void policy_view_make(struct policy_view *ret, const struct ruleset *rules, const struct request *req,
+	const struct client *client, const struct token_result *token, struct arena *a)
+{
+	bool path = req->path.said && (rules == NULL || !rules->ignores_path);
+	bool host = req->host.said && (rules == NULL || !rules->ignores_host);
+
 	ret->client = client;
 	ret->token = token;
 	ret->req = req;
-	if (req->path.said) {
+	ret->path_raw = ret->path_normalised = ret->host = STR("");
+	if (path) {
 		struct path_views paths = path_look(req->path.text, a);
 
 		ret->path_raw = paths.raw;
 		ret->path_normalised = paths.normalised;
 	}
-	if (req->host.said)
+	if (host)
 		ret->host = path_fold_case(host_bare(req->host.text), a);
 }
 

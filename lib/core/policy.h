@@ -87,6 +87,7 @@ struct ruleset {
 	size_t n_rules;
 	struct range_set own_networks;
 	struct header_options headers;
+	bool ignores_path, ignores_host; /* set by policy_freeze; false is always right, only slower */
 	struct str hash; /* 12 hex digits over the configuration and its tokens' digests */
 };
 
@@ -95,16 +96,20 @@ struct policy_view {
 	const struct client *client;
 	const struct token_result *token;
 	const struct request *req;
-	struct str path_normalised, path_raw; /* if req->path was said */
-	struct str host;                      /* lower case, no port, no trailing dot; if req->host was said */
+	struct str path_normalised, path_raw; /* if req->path was said and is looked at */
+	struct str host;                      /* lower case, no port, no trailing dot; if said and looked at */
 };
 
 /* Why a rule did not match, for explain. */
 enum rule_miss { MISS_NONE /* it matched */, MISS_HOST, MISS_METHOD, MISS_PATH, MISS_IDENTITY, MISS_CLIENT };
 
-/* Fills the view; host and path may take room in the arena, at most their own length each (and alignment). */
-void policy_view_make(struct policy_view *ret, const struct request *req, const struct client *client,
-	const struct token_result *token, struct arena *a);
+/* Works out what no rule and no key of the ruleset looks at, so that a decision need not. Last step of building one. */
+void policy_freeze(struct ruleset *rules);
+
+/* Fills the view with what these rules look at, or with everything if rules is NULL. Host and path may take room in the
+ * arena, at most their own length each (and alignment). */
+void policy_view_make(struct policy_view *ret, const struct ruleset *rules, const struct request *req,
+	const struct client *client, const struct token_result *token, struct arena *a);
 
 enum rule_miss policy_rule_check(const struct rule *rule, const struct policy_view *view, bool raw_path);
 

@@ -123,6 +123,9 @@ enum err store_open(struct store **ret, size_t max_bytes)
 		free(s);
 		return ERR_MEMORY;
 	}
+	/* Every decision on a cold key misses the cache; with small pages it misses the page tables too (a seventh of the
+	 * time with a million keys). Memory is still touched on use, in larger steps. Not having them is no fault. */
+	(void)madvise(table, s->bytes, MADV_HUGEPAGE);
 	s->lines = table;
 	s->places = s->lines[(size_t)s->n_shards * s->shard_lines].entries;
 	digest_random(s->key.bytes, sizeof s->key.bytes);

@@ -34,7 +34,7 @@ static const struct rule rule_list[] = {
 	{.name = STR("default"), .action = ACTION_LIMIT, .limits = first_limit, .n_limits = 1},
 };
 
-static const struct ruleset rules = {
+static struct ruleset rules = {
 	.client = {.strategy = STRATEGY_PEER, .ipv6_prefix = 64, .network_v4 = 24, .network_v6 = 48},
 	.identities = {.headers = token_headers, .n_headers = 2},
 	.limits = limits,
@@ -145,6 +145,7 @@ int main(void)
 
 	if (digest_init() != ERR_OK || !bucket_rule_make(&limits[0].bucket, 300, 60 * NS_PER_S, 300))
 		return 1;
+	policy_freeze(&rules);
 	for (size_t s = 0; s < 2; s++) {
 		if (store_open(&sides[s].store, STORE_BYTES) != ERR_OK)
 			return 1;

@@ -426,7 +426,7 @@ static void test_charge_contents(void **state)
 	request_make(&req, "/two/", 3);
 	req.peek = true;
 	plan_for(&req, NULL, &plan);
-	policy_view_make(&view, &req, &plan.client, &plan.token, &arena);
+	policy_view_make(&view, NULL, &req, &plan.client, &plan.token, &arena);
 	assert_int_equal(plan.n_charges, 2);
 	for (size_t i = 0; i < plan.n_charges; i++) {
 		const struct charge *c = &plan.charges[i];

@@ -52,7 +52,7 @@ static int setup_group(void **state)
 
 static void look(void)
 {
-	policy_view_make(&view, &req, &client, &token, &arena);
+	policy_view_make(&view, NULL, &req, &client, &token, &arena);
 }
 
 static void prove(uint16_t index)

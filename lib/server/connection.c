@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nothing here closes a socket: it is shut down, which whoever serves it finds out as if the client had gone, and then
+ * closes it the way it closes any other. A scan of a list a few times a second costs less than a timer a connection, which
+ * would have to be set again with every request.
+ */
+#include "server/connection.h"
+
+#include <stdlib.h>
+
+#define PATROL_MIN_NS (10 * NS_PER_MS)
+#define PATROL_MAX_NS NS_PER_S
+
+struct connection *connection_new(struct connection_counters *counters, int fd,
+	const struct sockaddr_storage *address, socklen_t address_len)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->fd = fd;
+	c->address = *address;
+	c->address_len = address_len;
+	c->counters = counters;
+	atomic_fetch_add(&counters->open, 1);
+	return c;
+}
+
+void connection_free(struct connection *c)
+{
+	atomic_fetch_sub(&c->counters->open, 1);
+	free(c);
+}
+
+static void patrol_set(struct connection_list *l)
+{
+	ns period = l->request_timeout_ns / 4;
+
+	if (period < PATROL_MIN_NS)
+		period = PATROL_MIN_NS;
+	if (period > PATROL_MAX_NS)
+		period = PATROL_MAX_NS;
+	loop_timer_set(l->loop, &l->patrol, loop_now(l->loop) + period);
+}
+
+static void patrol(void *arg)
+{
+	struct connection_list *l = arg;
+
+	for (struct connection *c = l->first; c != NULL; c = c->next) {
+		if (c->waiting_since != 0 && loop_now(l->loop) - c->waiting_since > l->request_timeout_ns)
+			(void)shutdown(c->fd, SHUT_RDWR);
+	}
+	if (l->n > 0)
+		patrol_set(l);
+}
+
+void connection_list_init(struct connection_list *l, struct loop *loop, ns request_timeout_ns)
+{
+	*l = (struct connection_list){.loop = loop, .request_timeout_ns = request_timeout_ns};
+	l->patrol = (struct loop_timer){.fire = patrol, .arg = l};
+}
+
+void connection_list_done(struct connection_list *l)
+{
+	loop_timer_stop(l->loop, &l->patrol);
+}
+
+void connection_list_add(struct connection_list *l, struct connection *c)
+{
+	c->prev = NULL;
+	c->next = l->first;
+	if (l->first != NULL)
+		l->first->prev = c;
+	l->first = c;
+	l->n++;
+	c->waiting_since = loop_now(l->loop);
+	if (!l->patrol.active)
+		patrol_set(l);
+}
+
+void connection_list_remove(struct connection_list *l, struct connection *c)
+{
+	if (c->prev != NULL)
+		c->prev->next = c->next;
+	else
+		l->first = c->next;
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	l->n--;
+}
+
+void connection_list_shut_idle(struct connection_list *l)
+{
+	for (struct connection *c = l->first; c != NULL; c = c->next) {
+		/* Only for reading: what has already come is still read and answered. */
+		if (!c->in_request)
+			(void)shutdown(c->fd, SHUT_RD);
+	}
+}

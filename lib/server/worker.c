@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The HTTP library wants a connection added in the thread that runs it, so the accepting thread leaves it in an inbox and
+ * wakes the loop; a worker without a thread of its own is the accepting one, and takes it at once.
+ * A connection that turns idle while the worker is closing has had its last answer, unless that was on its way when closing
+ * began: so after the linger idle ones are looked for again and again, not once.
+ */
+#include "server/worker.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LINGER_NS (300 * NS_PER_MS)
+#define LOOK_NS (10 * NS_PER_MS)
+
+static void linger_look(void *arg)
+{
+	struct worker *w = arg;
+	http_shut_idle(w->http);
+	loop_timer_set(w->loop, &w->linger, loop_now(w->loop) + LOOK_NS);
+}
+
+static void inbox_empty(struct worker *w)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&w->lock);
+	c = w->inbox;
+	w->inbox = NULL;
+	pthread_mutex_unlock(&w->lock);
+	while (c != NULL) {
+		struct connection *next = c->next;
+
+		http_add(w->http, c);
+		c = next;
+	}
+}
+
+static void woken(void *arg)
+{
+	struct worker *w = arg;
+
+	inbox_empty(w);
+	if (atomic_load(w->closing) && !w->linger.active)
+		loop_timer_set(w->loop, &w->linger, loop_now(w->loop) + LINGER_NS);
+}
+
+void worker_hand(struct worker *w, struct connection *c)
+{
+	if (!w->has_thread) {
+		http_add(w->http, c);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	c->next = w->inbox;
+	w->inbox = c;
+	pthread_mutex_unlock(&w->lock);
+	loop_wake(w->loop);
+}
+
+static enum err http_start(struct worker *w, const struct config *config)
+{
+	const struct http_options options = {
+		.listener = LISTEN_HTTP,
+		.service = doors_service(&w->doors),
+		.pool = &w->pool,
+		.counters = &w->counters,
+		.closing = w->closing,
+		.header_bytes = config->http_header_bytes,
+		.max_connections = config->http_max_connections,
+		.idle_timeout_ns = config->http_idle_timeout_ns,
+		.request_timeout_ns = config->http_request_timeout_ns,
+	};
+
+	return http_open(&w->http, w->loop, &options);
+}
+
+enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
+	const atomic_bool *closing)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	enum err e;
+
+	if (w == NULL)
+		return ERR_MEMORY;
+	pthread_mutex_init(&w->lock, NULL);
+	w->closing = closing;
+	w->linger = (struct loop_timer){.fire = linger_look, .arg = w};
+	exchange_pool_init(&w->pool, config->http_header_bytes, config->http_body_bytes);
+	e = loop_new(&w->loop);
+	if (e == ERR_OK) {
+		loop_on_wake(w->loop, woken, w);
+		w->doors = (struct doors){
+			.config = config, .loop = w->loop, .engine = engine, .counters = &w->counters};
+		e = http_start(w, config);
+	}
+	if (e != ERR_OK) {
+		worker_close(w);
+		return e;
+	}
+	*ret = w;
+	return ERR_OK;
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+
+	loop_run(w->loop);
+	return NULL;
+}
+
+enum err worker_start(struct worker *w)
+{
+	if (pthread_create(&w->thread, NULL, run, w) != 0)
+		return ERR_MEMORY;
+	w->has_thread = true;
+	return ERR_OK;
+}
+
+void worker_join(struct worker *w)
+{
+	if (!w->has_thread)
+		return;
+	loop_stop(w->loop);
+	(void)pthread_join(w->thread, NULL);
+	w->has_thread = false;
+}
+
+void worker_close(struct worker *w)
+{
+	if (w == NULL)
+		return;
+	while (w->inbox != NULL) {
+		struct connection *c = w->inbox;
+
+		w->inbox = c->next;
+		(void)close(c->fd);
+		connection_free(c);
+	}
+	http_close(w->http);
+	exchange_pool_done(&w->pool);
+	loop_free(w->loop);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}

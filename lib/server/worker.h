@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker: a thread with its loop, and the questions it answers.
+ *
+ * Model      Everything of a question stays on one worker. Connections come through worker_hand. When closing is set and the
+ *            worker woken it lingers: answers are the last of their connections, and after about 300 ms the idle ones
+ *            are ended.
+ * Ownership  The worker owns its loop and what hangs in it. Config, engine worker and flag are the caller's.
+ * Threads    Worker 0 is run by the thread that opened it, the others by their own. worker_hand and the
+ *            loop's wake-up: shared. The rest: the thread that opened it, before worker_start or after worker_join.
+ * Blocking   worker_join.
+ * Errors     ERR_MEMORY, ERR_FULL, ERR_IO.
+ */
+#ifndef POSTERN_SERVER_WORKER_H
+#define POSTERN_SERVER_WORKER_H
+
+#include "base/err.h"
+#include "server/connection.h"
+#include "server/doors.h"
+#include "server/exchange.h"
+#include "server/http.h"
+#include "server/metrics.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct worker {
+	struct loop *loop;
+	struct http *http;
+	struct exchange_pool pool;
+	struct server_counters counters;
+	struct doors doors;
+	const atomic_bool *closing;
+
+	struct loop_timer linger;
+
+	bool has_thread;
+	pthread_t thread;
+	pthread_mutex_t lock; /* for the inbox, held for a few instructions */
+	struct connection *inbox; /* last in, first out */
+};
+
+MUST_USE enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
+	const atomic_bool *closing);
+void worker_close(struct worker *w); /* NULL is fine; cuts what is open */
+
+MUST_USE enum err worker_start(struct worker *w);
+void worker_join(struct worker *w); /* stops its loop; not started: nothing */
+
+/* The connection's way in, from the accepting thread. */
+void worker_hand(struct worker *w, struct connection *c);
+
+#endif

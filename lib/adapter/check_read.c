@@ -51,8 +51,9 @@ static bool refuse_lines(struct reader *r)
 	return refuse_at(r, false);
 }
 
-/* Folds U+0080..U+00FF to one byte each and copies into the arena. */
-static bool fold(struct reader *r, struct str utf8, bool is_name, struct str *ret)
+/* Folds U+0080..U+00FF to one byte each and copies into the arena. Characters above, which a caller has no reason to send,
+ * stay the bytes that they came as: whatever reads them treats all bytes from 0x80 up alike, and any value is to be judged. */
+static bool fold(struct reader *r, struct str utf8, struct str *ret)
 {
 	char *out = arena_alloc(r->arena, utf8.len);
 	size_t n = 0;
@@ -62,15 +63,9 @@ static bool fold(struct reader *r, struct str utf8, bool is_name, struct str *re
 	for (size_t i = 0; i < utf8.len; i++) {
 		unsigned char c = (unsigned char)utf8.ptr[i];
 
-		if (c >= 0x80) {
-			/* Two-byte forms of U+0080..U+00FF begin with C2 or C3; jansson has checked the rest. */
-			if (c != 0xc2 && c != 0xc3) {
-				problem_set(r->problem, PROBLEM_ILLEGAL_CHARACTER,
-					"a character stands for one byte here, so none above U+00FF");
-				return refuse_at(r, is_name);
-			}
+		/* The two-byte forms of U+0080..U+00FF, and nothing else, begin with C2 or C3. */
+		if (c == 0xc2 || c == 0xc3)
 			c = (unsigned char)((c & 3u) << 6 | ((unsigned char)utf8.ptr[++i] & 0x3fu));
-		}
 		out[n++] = (char)c;
 	}
 	*ret = str_make(out, n);
@@ -81,7 +76,7 @@ static bool read_text(struct reader *r, const struct json *v, struct str *ret)
 {
 	if (json_kind(v) != JSON_KIND_STRING)
 		return refuse_type(r, v, "a string");
-	return fold(r, json_text(v), false, ret);
+	return fold(r, json_text(v), ret);
 }
 
 static bool read_remote_addr(struct reader *r, const struct json *v)
@@ -115,10 +110,17 @@ static bool read_path(struct reader *r, const struct json *v)
 	return read_fact(r, v, &r->req->path);
 }
 
+/* What is echoed must come back as it was said, so it may hold only characters that fold to one byte. */
 static bool read_id(struct reader *r, const struct json *v)
 {
 	if (!read_fact(r, v, &r->req->id))
 		return false;
+	for (size_t i = 0; i < json_text(v).len; i++) {
+		if ((unsigned char)json_text(v).ptr[i] > 0xc3) {
+			problem_set(r->problem, PROBLEM_ILLEGAL_CHARACTER, "an id holds no character above U+00FF");
+			return refuse_at(r, false);
+		}
+	}
 	if (r->req->id.text.len <= CHECK_ID_BYTES_MAX)
 		return true;
 	problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", CHECK_ID_BYTES_MAX);
@@ -179,7 +181,7 @@ static bool read_header_object(struct reader *r, const struct json *v)
 
 	while (json_walk_next(&w)) {
 		json_pointer_push(r->pointer_z, w.name);
-		if (!fold(r, w.name, true, &name) || !read_header_values(r, name, w.value))
+		if (!fold(r, w.name, &name) || !read_header_values(r, name, w.value))
 			return false;
 		json_pointer_pop(r->pointer_z);
 	}

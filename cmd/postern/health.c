@@ -7,6 +7,7 @@
 #include "base/endpoint.h"
 #include "io/listen.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,18 +17,17 @@
 
 static const char question[] = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/* Reads until the peer closes or the buffer is full; false if nothing came. */
+/* Reads until the peer closes, the buffer is full or nothing more comes in time; false if nothing came at all. */
 static bool read_answer(int fd, char *answer, size_t size)
 {
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	size_t len = 0;
 
-	for (;;) {
+	while (len < size - 1 && poll(&wait, 1, TIMEOUT_MS) > 0) {
 		ssize_t n = read(fd, answer + len, size - 1 - len);
 
-		if (n <= 0 || len + (size_t)n == size - 1) {
-			len += n > 0 ? (size_t)n : 0;
+		if (n <= 0)
 			break;
-		}
 		len += (size_t)n;
 	}
 	answer[len] = '\0';

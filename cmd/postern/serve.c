@@ -82,6 +82,15 @@ static void write_limits(struct text *t, const struct ruleset *rules)
 	}
 }
 
+static void write_identities(struct text *t, const struct identity_set *set)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		text_z(t, i == 0 ? "" : ", ");
+		text_str(t, set->items[i].name);
+	}
+	text_z(t, set->n == 0 ? "none" : "");
+}
+
 static void write_callers(struct text *t, const struct config *c)
 {
 	write_ranges(t, &c->callers);
@@ -94,15 +103,17 @@ static void write_callers(struct text *t, const struct config *c)
 /* One line that says what is in force: a wrong key is found here, or not at all. */
 static void log_banner(const struct config *c, const struct server *server)
 {
-	char client[BANNER_BYTES], limits[BANNER_BYTES], callers[BANNER_BYTES];
+	char client[BANNER_BYTES], limits[BANNER_BYTES], identities[BANNER_BYTES], callers[BANNER_BYTES];
 	char at[LISTEN_COUNT][ENDPOINT_TEXT_BYTES] = {"off", "off"};
-	struct text client_text, limits_text, callers_text;
+	struct text client_text, limits_text, identities_text, callers_text;
 
 	text_init(&client_text, client, sizeof(client));
 	text_init(&limits_text, limits, sizeof(limits));
+	text_init(&identities_text, identities, sizeof(identities));
 	text_init(&callers_text, callers, sizeof(callers));
 	write_client(&client_text, &c->rules.client);
 	write_limits(&limits_text, &c->rules);
+	write_identities(&identities_text, &c->rules.identities);
 	write_callers(&callers_text, c);
 	for (int i = 0; i < LISTEN_COUNT; i++) {
 		if (server_endpoint(server, (enum listen_name)i) != NULL)
@@ -117,7 +128,7 @@ static void log_banner(const struct config *c, const struct server *server)
 		LOG_STR("client", text_view(&client_text)),
 		LOG_STR("limits", text_view(&limits_text)),
 		LOG_NUM("rules", c->rules.n_rules),
-		LOG_NUM("identities", c->rules.identities.n),
+		LOG_STR("identities", text_view(&identities_text)),
 		LOG_STR("callers", text_view(&callers_text)),
 		LOG_NUM("workers", c->workers),
 	};

@@ -147,7 +147,7 @@ static void say_header_ignored(struct text *t, struct text *cure, const struct r
 	text_z(t, " and it is not read (");
 	text_str(t, client_reason_text(v->client.reason));
 	text_z(t, "): everybody behind that address shares its buckets. ");
-	if (v->client.has_peer && range_set_find(&rules->own_networks, &v->client.peer) == NULL) {
+	if (v->client.has_peer ? range_set_find(&rules->own_networks, &v->client.peer) == NULL : !v->client.peer_is_unix) {
 		text_z(t, "That is right unless the address is a proxy of yours: it lies outside own_networks, and anybody can "
 			  "send this header");
 		return;

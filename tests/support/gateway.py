@@ -180,6 +180,8 @@ class App:
 class Answer:
     def __init__(self, data):
         head, separator, self.body = data.partition(b"\r\n\r\n")
+        while head[:13].endswith(b" 100 "):  # "go on", not yet the answer
+            head, separator, self.body = self.body.partition(b"\r\n\r\n")
         assert separator, f"no answer: {data!r}"
         lines = head.decode("latin-1").split("\r\n")
         self.status = int(lines[0].split()[1])

@@ -45,6 +45,13 @@ def clean_env():
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
+def until(condition):
+    """Asks again and again until it holds; what decides is the answer, or the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"did not come about within {DEADLINE_S} s"
+
+
 def split_endpoint(text):
     """"127.0.0.1:80" or "[::1]:80" as (host, port); "unix:/path" as the path."""
     if text.startswith("unix:"):
@@ -65,7 +72,10 @@ def connect(endpoint, source=None):
             sock.close()
             raise
         return sock
-    return socket.create_connection(where, timeout=DEADLINE_S, source_address=(source, 0) if source else None)
+    sock = socket.create_connection(where, timeout=DEADLINE_S, source_address=(source, 0) if source else None)
+    # Else a body in a packet of its own waits for the peer's delayed acknowledgement: 40 ms a question.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 class Connection(http.client.HTTPConnection):
@@ -133,12 +143,16 @@ class Postern:
 
     config     the configuration as a dict; listeners that it does not name get a free port. None: no file, only args.
     args       further arguments of serve, such as ["--rate", "5/hour"].
+    files      {name: text} to lie beside the configuration, for token files and the like.
     http, ops, grpc, admin   the endpoints as the program said it bound them, None for one that is off.
+    may_end_with   exit codes that are no fault where a test lets it end; add to it where another one is meant.
     lines      everything it wrote to stderr; log(event) gives the JSON lines of one event.
     """
 
-    def __init__(self, config=None, args=(), env=None):
+    def __init__(self, config=None, args=(), env=None, files=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="postern-"))
+        for name, text in (files or {}).items():
+            self.write(name, text)
         self.config_path = None
         self.args = ["serve"]
         listen = {"http": "127.0.0.1:0", "ops": "127.0.0.1:0"}
@@ -152,6 +166,7 @@ class Postern:
         self.args += list(map(str, args))
         self.env = {**clean_env(), **(env or {})}
         self.process = None
+        self.may_end_with = {0, -signal.SIGKILL}
         self.lines = []
         self._ended = False
         self._news = threading.Condition()
@@ -165,12 +180,23 @@ class Postern:
         path.chmod(mode)
         return path
 
-    def start(self):
+    def _launch(self):
         self.process = subprocess.Popen(
             [PROGRAM, *self.args], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self.env, cwd=self.folder
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def run_to_end(self):
+        """For one that must not come up: its exit code. output() has what it said."""
+        self._launch()
+        try:
+            return self.wait()
+        finally:
+            self._clean_files()
+
+    def start(self):
+        self._launch()
         banner = self.wait_log("start")
         for name in ("http", "ops", "grpc", "admin"):
             setattr(self, name, banner.get(name) or None)
@@ -289,12 +315,15 @@ class Postern:
             code = self.process.poll()
             if code is None:
                 self.stop()
-            elif code not in (0, -signal.SIGKILL):
+            elif code not in self.may_end_with:
                 self._reader.join(DEADLINE_S)
                 raise AssertionError(f"postern ended by itself with {code}\n{self.output()}")
         finally:
             self.kill()
-            if self.process is not None:
-                self._reader.join(DEADLINE_S)
-                self.process.stderr.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._clean_files()
+
+    def _clean_files(self):
+        if self.process is not None:
+            self._reader.join(DEADLINE_S)
+            self.process.stderr.close()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -183,7 +183,7 @@ lint: ## layers, purity, owners of libraries, limits, tables
 bench: ## the rows of the speed table, as ratios in one run
 	$(Q)tests/tools.sh fetch bench
 	$(Q)$(MAKE) --no-print-directory all bench-programs
-	$(Q)$(PYTHON) tests/bench/bench.py $(BUILD)
+	$(Q)POSTERN=$(abspath $(BUILD))/postern PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/bench.py $(BUILD)
 
 .PHONY: bench-programs
 bench-programs: $(BENCH)

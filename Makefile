@@ -23,8 +23,10 @@ all: $(BUILD)/postern ## build build/postern
 
 # ---------------------------------------------------------------------------------------------------- packages
 
-DEPS = gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libsodium-dev
-DEPS_TEST = $(DEPS) libcmocka-dev python3 python3-pytest curl git binutils universal-ctags
+DEPS = gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libsodium-dev libnghttp2-dev \
+	libprotobuf-c-dev protobuf-c-compiler
+DEPS_TEST = $(DEPS) libcmocka-dev python3 python3-pytest python3-grpcio python3-protobuf nghttp2-client curl git \
+	binutils universal-ctags
 
 deps: ## install the Debian packages that building needs: see DEPS above
 	$(Q)$(SUDO) apt-get update -qq
@@ -37,7 +39,7 @@ deps-test: ## ... and those that testing needs; gateways are unpacked into build
 
 # ---------------------------------------------------------------------------------------------------- flags
 
-PKGS = libmicrohttpd jansson libsodium
+PKGS = libmicrohttpd jansson libsodium libnghttp2 libprotobuf-c
 
 # Not for goals that build nothing themselves: deps must be able to run before the libraries are there, and run and
 # test call make again for the build, which then finds what deps has installed.
@@ -89,9 +91,13 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_C))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_C))
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_C))
+PROTO := $(shell cd api/proto && find . -name '*.proto' | sed 's,^\./,,' | sort)
+# v1alpha is read with the types of v1.
+PROTO_C := $(filter-out grpc/reflection/v1alpha/%,$(PROTO))
+PROTO_O := $(PROTO_C:%.proto=$(BUILD)/obj/gen/%.pb-c.o)
 OBJS := $(call obj,$(LIB_C) $(CMD_C) $(UNIT_C) $(BENCH_C) $(FUZZ_C) $(TEST_LIB_C))
 
-.SECONDARY: $(OBJS)
+.SECONDARY: $(OBJS) $(PROTO_O) $(PROTO_C:%.proto=$(BUILD)/gen/%.pb-c.c)
 
 # Rewritten only when the command line changes, so a change of flags rebuilds everything and a repeat nothing.
 FLAGS_TEXT = $(COMPILE) | $(LINK)
@@ -106,12 +112,29 @@ $(BUILD)/gen/revision.h: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '#define POSTERN_REVISION "$(REVISION)"' | cmp -s - $@ || echo '#define POSTERN_REVISION "$(REVISION)"' > $@
 
-$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/gen/revision.h
+# Messages and their descriptors, never in the tree. The compiler writes many files at once, hence the one that stands for all.
+$(BUILD)/gen/proto: $(PROTO:%=api/proto/%)
+	@echo "  PROTO   api/proto"
+	$(Q)mkdir -p $(@D)
+	$(Q)protoc-c -Iapi/proto --c_out=$(BUILD)/gen $(PROTO_C)
+	$(Q)protoc-c -Iapi/proto --descriptor_set_out=$(BUILD)/gen/descriptors $(PROTO)
+	$(Q){ echo 'static const unsigned char descriptors[] = {'; \
+		od -An -v -tx1 $(BUILD)/gen/descriptors | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'; echo '};'; } > $(BUILD)/gen/descriptors.h
+	$(Q)touch $@
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: $(BUILD)/gen/proto ;
+$(BUILD)/gen/descriptors.h: $(BUILD)/gen/proto ;
+
+# What others generate is compiled as they wrote it.
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -w -c -o $@ $<
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/gen/revision.h $(BUILD)/gen/proto
 	@echo "  CC      $<"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -c -o $@ $<
 
-$(BUILD)/libpostern.a: $(call obj,$(LIB_C))
+$(BUILD)/libpostern.a: $(call obj,$(LIB_C)) $(PROTO_O)
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -138,7 +161,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(if $(filter fuzz,$(SAN)),,$(BUILD
 # The allocation counter replaces malloc and friends at link time.
 LINK_test_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
--include $(OBJS:.o=.d) $(BUILD)/obj/tests/fuzz/replay.d
+-include $(OBJS:.o=.d) $(PROTO_O:.o=.d) $(BUILD)/obj/tests/fuzz/replay.d
 
 # ---------------------------------------------------------------------------------------------------- targets
 

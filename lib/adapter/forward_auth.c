@@ -8,12 +8,11 @@
  */
 #include "adapter/adapter.h"
 
-#include "base/text.h"
+#include "adapter/denial.h"
+
 #include "core/headers.h"
 
 #include <stddef.h>
-
-#define DENIAL_BYTES 512
 
 /* Headers of this door that hold one value. */
 static const struct {
@@ -97,29 +96,6 @@ bool forward_auth_decode(
 	consume_own_entry(q, lines, ret);
 	read_single_headers(q, ret);
 	return true;
-}
-
-/* {"error": "<reason>", "retry_after": n} and nothing else: no rule, identity or client reaches a refused client. */
-static struct str denial_body(const struct verdict *v, struct arena *a)
-{
-	uint64_t retry_after_s = headers_retry_after_s(v);
-	struct text t;
-
-	text_init_arena(&t, a, DENIAL_BYTES);
-	text_z(&t, "{\"error\": ");
-	text_json(&t, reason_word(v->reason));
-	if (retry_after_s > 0) {
-		text_z(&t, ", \"retry_after\": ");
-		text_u64(&t, retry_after_s);
-	}
-	if (v->reason == REASON_DOOR_MISCONFIGURED) {
-		text_z(&t, ", \"detail\": \"the header ");
-		text_str(&t, v->fault_header);
-		text_z(&t, " is missing or comes twice\"");
-	}
-	text_z(&t, "}\n");
-	a->overflow |= t.overflow;
-	return text_view(&t);
 }
 
 void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,

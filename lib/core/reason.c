@@ -17,10 +17,10 @@ static const struct str decision_words[DECISION_COUNT] = {
 static const struct {
 	struct str word, text;
 	enum decision decision;
-	uint16_t http;
+	uint16_t http, grpc;
 } reasons[REASON_COUNT] = {
 #define REASON(id, word, decision, http, grpc, text)                                                         \
-	[REASON_##id] = {{word, sizeof(word) - 1}, {text, sizeof(text) - 1}, DECISION_##decision, http},
+	[REASON_##id] = {{word, sizeof(word) - 1}, {text, sizeof(text) - 1}, DECISION_##decision, http, grpc},
 #include "reasons.def"
 #undef REASON
 };
@@ -78,6 +78,11 @@ enum decision reason_decision(enum reason r)
 unsigned reason_http(enum reason r)
 {
 	return reasons[r].http;
+}
+
+unsigned reason_grpc(enum reason r)
+{
+	return reasons[r].grpc;
 }
 
 struct str client_reason_word(enum client_reason r)

@@ -55,6 +55,7 @@ struct str reason_word(enum reason r);
 struct str reason_text(enum reason r);
 enum decision reason_decision(enum reason r);
 unsigned reason_http(enum reason r);
+unsigned reason_grpc(enum reason r); /* google.rpc.Code */
 
 struct str client_reason_word(enum client_reason r);
 struct str client_reason_text(enum client_reason r);

@@ -207,8 +207,6 @@ static void test_other_answers(void **state)
 
 	(void)state;
 	assert_lines("");
-	deny(REASON_STORE_UNAVAILABLE, NS_PER_S);
-	assert_lines("Retry-After: 1\n");
 	for (size_t i = 0; i < COUNT(quiet); i++) {
 		deny(quiet[i], 0);
 		v.decision = reason_decision(quiet[i]);

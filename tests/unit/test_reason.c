@@ -47,7 +47,6 @@ static void test_reasons(void **state)
 		{REASON_IDENTITY_REQUIRED, "identity_required", DECISION_DENY, 401},
 		{REASON_CALLER_NOT_ALLOWED, "caller_not_allowed", DECISION_DENY, 403},
 		{REASON_DOOR_MISCONFIGURED, "door_misconfigured", DECISION_DENY, 403},
-		{REASON_STORE_UNAVAILABLE, "store_unavailable", DECISION_DENY, 429},
 		{REASON_INTERNAL, "internal", DECISION_ERROR, 503},
 	};
 	size_t i;

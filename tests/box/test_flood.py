@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A flood of random keys through the real door: it costs no memory, refunds nobody, and harms nobody else."""
 import json
+import os
 import random
 import threading
 
@@ -45,7 +46,8 @@ def test_a_flood_of_random_keys(postern):
     before = p.metrics()["process_resident_memory_bytes"]
     flood(p, KEYS, rng)
     metrics = p.metrics()
-    assert metrics["process_resident_memory_bytes"] - before < 1 << 20
+    if os.environ.get("SAN", "none") in ("", "none"):  # sanitizers keep what was freed
+        assert metrics["process_resident_memory_bytes"] - before < 1 << 20
     assert metrics['postern_state_entries{store="memory"}'] <= metrics['postern_state_capacity{store="memory"}'] < 20_000
     assert metrics['postern_state_overflow_total{store="memory"}'] > KEYS / 2
 

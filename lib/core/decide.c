@@ -9,6 +9,8 @@
  */
 #include "core/decide.h"
 
+#include "core/path.h"
+
 struct rule_pair {
 	const struct rule *normalised;
 	const struct rule *rules[2]; /* both: enforced first; among equals the normalised path's first */
@@ -240,6 +242,9 @@ void decide_plan(const struct ruleset *rules, const struct request *req, struct 
 	ret->rule = pair.normalised;
 	if (trace != NULL)
 		trace_rules(rules, &view, &pair, a, trace);
+	/* A bucket a spelling would undo what the rule says about case. */
+	if (pair.rules[0]->ignore_case || pair.rules[1]->ignore_case)
+		view.path_normalised = path_fold_case(view.path_normalised, a);
 	plan_judge(rules, &view, a, &pair, ret);
 }
 

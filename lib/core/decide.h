@@ -18,7 +18,7 @@
  *            of an array the first n items are valid, and the fields of the client and the token only if has_client.
  * Threads    Pure.
  * Errors     a full arena, or more than 16 charges: reason internal, nothing charged.
- * Limits     the arena needs DECIDE_ARENA_BYTES for keys, and the length of path and host on top; with a trace also one
+ * Limits     the arena needs DECIDE_ARENA_BYTES for keys, and twice the length of the path and that of the host on top; with a trace also one
  *            struct rule_step a rule.
  */
 #ifndef POSTERN_CORE_DECIDE_H

@@ -12,14 +12,16 @@
 
 #include <stdlib.h>
 
-#define ARENA_EXTRA_BYTES ((size_t)96 * 1024) /* what /check unpacks, keys, and the answer */
+/* Line arrays, keys and the answer. What a client can make long comes on top: the headers of a header door and the path in
+ * them twice over, or a body's text, its path normalised, and that once more in lower case. */
+#define ARENA_FIXED_BYTES ((size_t)64 * 1024)
 #define SPARE_MAX 64
 #define RAW_HEAD_BYTES 512
 
 void exchange_pool_init(struct exchange_pool *p, size_t header_bytes, size_t body_max_bytes)
 {
 	*p = (struct exchange_pool){
-		.arena_bytes = 2 * header_bytes + ARENA_EXTRA_BYTES, .body_max_bytes = body_max_bytes};
+		.arena_bytes = ARENA_FIXED_BYTES + 2 * header_bytes + 3 * body_max_bytes, .body_max_bytes = body_max_bytes};
 }
 
 void exchange_pool_done(struct exchange_pool *p)

@@ -166,3 +166,16 @@ def test_an_undecided_client_satisfies_no_range(postern):
     p = postern(config)
     assert ask(p, P)["client"]["reason"] == "header_missing"
     assert ask(p, P)["reason"] == "allowed"
+
+
+def test_a_rule_that_ignores_case_gives_no_bucket_a_spelling(postern):
+    limit = {"per-page": {"rate": "5/hour", "key": ["client", "path"]}}
+    rules = [
+        {"name": "files", "match": {"path": "/files/*"}, "ignore_case": True, "limits": ["per-page"]},
+        {"name": "rest", "limits": ["per-page"]},
+    ]
+    p = postern({"limits": limit, "rules": rules})
+    for left, path in enumerate(["/files/a", "/FILES/a", "/files/A?x", "/f%49les/a"]):
+        assert ask(p, "203.0.113.1", path=path)["limits"][0]["remaining"] == 4 - left, path
+    assert ask(p, "203.0.113.1", path="/other")["limits"][0]["remaining"] == 4
+    assert ask(p, "203.0.113.1", path="/OTHER")["limits"][0]["remaining"] == 4

@@ -119,7 +119,7 @@ bool str_is_token(struct str s)
 	for (size_t i = 0; i < s.len; i++) {
 		char c = str_lower_char(s.ptr[i]);
 
-		if (!(c >= 'a' && c <= 'z') && !str_is_digit(c) &&
+		if (!(c >= 'a' && c <= 'z') && c != '-' && !str_is_digit(c) &&
 			memchr(marks, c, sizeof(marks) - 1) == NULL)
 			return false;
 	}

@@ -99,7 +99,8 @@ static bool begin(void *arg, struct exchange *x)
 		answer_problem(d, x);
 		return true;
 	}
-	key_fits = gate_key_take(d->config, x->lines, &x->question.n_headers);
+	key_fits = x->n_keys > 0 ? gate_key_take(d->config, x->lines, &x->question.n_headers)
+				 : !d->config->has_caller_key;
 	x->question.caller_allowed = x->peer->listed && key_fits;
 	x->door = adapter_http_find(x->question.method, x->question.target, &x->problem);
 	x->has_problem = x->door == NULL;

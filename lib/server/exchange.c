@@ -8,6 +8,8 @@
  */
 #include "server/exchange.h"
 
+#include "server/gate.h"
+
 #include "base/text.h"
 
 #include <stdlib.h>
@@ -54,6 +56,12 @@ struct exchange *exchange_take(struct exchange_pool *p)
 	x->question = (struct http_question){.headers = x->lines};
 	x->is_http_1_0 = false;
 	x->is_malformed = false;
+	x->n_hosts = 0;
+	x->n_lengths = 0;
+	x->n_codings = 0;
+	x->n_keys = 0;
+	x->has_odd_name = false;
+	x->is_coding_odd = false;
 	x->body_announced = false;
 	x->body_announced_bytes = 0;
 	x->door = NULL;
@@ -96,53 +104,53 @@ static bool framing_fault(struct exchange *x, const char *detail_z)
 }
 
 /* Names that are no token are where parsers disagree most: "Content-Length :" is one field to some and none to others. */
-static bool names_are_tokens(const struct exchange *x)
+void exchange_line_add(struct exchange *x, struct str name, struct str value)
 {
-	for (size_t i = 0; i < x->question.n_headers; i++) {
-		if (!str_is_token(x->lines[i].name))
-			return false;
+	struct str cut = str_trim(value);
+
+	x->lines[x->question.n_headers++] = (struct header_line){name, cut};
+	x->has_odd_name = x->has_odd_name || !str_is_token(name);
+	switch (name.len) {
+	case sizeof("Host") - 1: x->n_hosts += str_equal_nocase(name, STR("Host")); break;
+	case sizeof(GATE_KEY) - 1: x->n_keys += str_equal_nocase(name, STR(GATE_KEY)); break;
+	case sizeof("Content-Length") - 1:
+		if (!str_equal_nocase(name, STR("Content-Length")))
+			break;
+		x->n_lengths++;
+		/* Leading zeros are legal, odd, and as good as too large. */
+		if (!str_to_u64(cut, UINT64_MAX, &x->body_announced_bytes))
+			x->body_announced_bytes = UINT64_MAX;
+		break;
+	case sizeof("Transfer-Encoding") - 1:
+		if (!str_equal_nocase(name, STR("Transfer-Encoding")))
+			break;
+		x->n_codings++;
+		/* As it was sent: with a blank behind it the library does not know this coding either. */
+		x->is_coding_odd = !str_equal_nocase(value, STR("chunked"));
+		break;
+	default: break;
 	}
-	return true;
-}
-
-static bool lengths_judge(struct exchange *x)
-{
-	const struct http_question *q = &x->question;
-	size_t n_lengths, n_codings;
-	const struct header_line *length =
-		http_header_find(q->headers, q->n_headers, STR("Content-Length"), &n_lengths);
-	const struct header_line *coding =
-		http_header_find(q->headers, q->n_headers, STR("Transfer-Encoding"), &n_codings);
-
-	if (n_lengths > 0 && !str_to_u64(length->value, UINT64_MAX, &x->body_announced_bytes))
-		x->body_announced_bytes =
-			UINT64_MAX; /* leading zeros: legal, odd, and as good as too large */
-	x->body_announced = n_codings > 0 || x->body_announced_bytes > 0;
-	if (n_lengths > 1)
-		return framing_fault(x, "Content-Length comes twice");
-	if (n_codings > 0 && (n_lengths > 0 || x->is_http_1_0))
-		return framing_fault(x, "Transfer-Encoding stands beside Content-Length or in HTTP/1.0");
-	if (n_codings > 1 || (n_codings == 1 && !str_equal_nocase(coding->value, STR("chunked"))))
-		return framing_fault(x, "Transfer-Encoding may be chunked and nothing else");
-	return true;
 }
 
 bool exchange_framing(struct exchange *x)
 {
 	const struct http_question *q = &x->question;
-	size_t n_hosts;
 
-	if (!lengths_judge(x))
-		return false;
+	x->body_announced = x->n_codings > 0 || x->body_announced_bytes > 0;
+	if (x->n_lengths > 1)
+		return framing_fault(x, "Content-Length comes twice");
+	if (x->n_codings > 0 && (x->n_lengths > 0 || x->is_http_1_0))
+		return framing_fault(x, "Transfer-Encoding stands beside Content-Length or in HTTP/1.0");
+	if (x->n_codings > 1 || x->is_coding_odd)
+		return framing_fault(x, "Transfer-Encoding may be chunked and nothing else");
 	if (x->is_malformed || !str_is_token(q->method) || str_find(q->target, ' ') < q->target.len)
 		return framing_fault(
 			x, "a NUL, a folded line, a bare line feed or a blank stands where none may be");
 	if (str_equal(q->method, STR("CONNECT")))
 		return framing_fault(x, "CONNECT asks for a tunnel, and there is none here");
-	if (!names_are_tokens(x))
+	if (x->has_odd_name)
 		return framing_fault(x, "a header's name is no token");
-	(void)http_header_find(q->headers, q->n_headers, STR("Host"), &n_hosts);
-	if (n_hosts > 1 || (n_hosts == 0 && !x->is_http_1_0))
+	if (x->n_hosts > 1 || (x->n_hosts == 0 && !x->is_http_1_0))
 		return framing_fault(x, "Host is missing or comes twice");
 	return true;
 }

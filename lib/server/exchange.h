@@ -43,6 +43,10 @@ struct exchange {
 	bool is_http_1_0;
 	bool is_malformed; /* the bytes hold something that the lines do not show */
 
+	/* Kept by exchange_line_add. */
+	unsigned n_hosts, n_lengths, n_codings, n_keys;
+	bool has_odd_name, is_coding_odd;
+
 	/* Filled by exchange_framing. */
 	bool body_announced;
 	uint64_t body_announced_bytes; /* 0 where the length is not told */
@@ -72,6 +76,9 @@ void exchange_pool_done(struct exchange_pool *p);
 
 struct exchange *exchange_take(struct exchange_pool *p);
 void exchange_put(struct exchange *x);
+
+/* Adds a header line as it was sent; the value's white space is cut off here. There must be room. */
+void exchange_line_add(struct exchange *x, struct str name, struct str value);
 
 /* Looks at what decides where this question ends and the next begins, and at names; where a reader after or before us might
  * see it otherwise, sets the problem and returns false. RFC 9112 3.2, 5.1, 6.1 to 6.3. */

@@ -29,7 +29,7 @@ bool gate_key_take(const struct config *config, struct header_line *lines, size_
 	struct str value = STR("");
 
 	for (size_t i = 0; i < *n; i++) {
-		if (str_equal_nocase(lines[i].name, STR("X-Postern-Key"))) {
+		if (str_equal_nocase(lines[i].name, STR(GATE_KEY))) {
 			value = lines[i].value;
 			count++;
 		} else {

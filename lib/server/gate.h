@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 
 #define GATE_ADDRESS_BYTES IP_TEXT_BYTES
+#define GATE_KEY "X-Postern-Key"
 
 /* Whether this end may ask, its key aside; its address goes to ret_address as text ("unix" for a Unix peer). Returns the
  * text's length through ret_len. */

@@ -23,8 +23,11 @@
 	64 /* ours are counted for all workers; the library must never be the one to refuse */
 
 /* The library's memory for one request: half of it, or the header if that is more, holds what was read; then a record for
- * each line (two and some bytes more for our cookie); then the answer's header, which stays under ANSWER_HEADER_BYTES. */
-#define POOL_EXTRA_BYTES ((size_t)8 * 1024)
+ * each line (two and some bytes more for our cookie); then the answer's header, which stays under ANSWER_HEADER_BYTES.
+ * It is wiped one and a half times a request, which at 32 KiB is a tenth of all the time spent; so there is no more of it
+ * than 70 lines, or 130 in a header of 12 KiB, need beside the default of 16 KiB. */
+#define POOL_BESIDE_BYTES ((size_t)8 * 1024)
+#define POOL_BYTES_MIN ((size_t)16 * 1024)
 #define RECORD_BYTES ((size_t)64)
 #define RECORDS_OF_OURS 3
 #define ANSWER_HEADER_BYTES ((size_t)3584)
@@ -41,6 +44,7 @@ struct http {
 	struct connection_list list;
 	struct connection *adding; /* handed to the library, which has not shown it to us yet */
 	struct MHD_Response *failure;
+	size_t pool_bytes;
 	bool parses_in_place; /* this version lays a request out as question_fill expects it */
 	bool no_room; /* the request that is about to be reported as completed gets no answer for want of memory */
 };
@@ -143,8 +147,6 @@ static enum MHD_Result take_line(void *cls, enum MHD_ValueKind kind, const char 
 	const char *value, size_t value_len)
 {
 	struct walk *w = cls;
-	struct exchange *x = w->x;
-	struct header_line *line = &x->lines[x->question.n_headers];
 
 	(void)kind;
 	if (value == cookie_of_ours)
@@ -154,14 +156,8 @@ static enum MHD_Result take_line(void *cls, enum MHD_ValueKind kind, const char 
 		w->whole = *p == ' ' || *p == '\t';
 	w->next = value + value_len + 2;
 	w->n++;
-	if (w->n > EXCHANGE_LINES_MAX)
-		return MHD_YES;
-	line->name = str_make(name, name_len);
-	line->value = str_make(value, value_len);
-	/* The library knows a coding only without blanks behind it, so its line is judged as it stands. */
-	if (!str_equal_nocase(line->name, STR("Transfer-Encoding")))
-		line->value = str_trim(line->value);
-	x->question.n_headers++;
+	if (w->n <= EXCHANGE_LINES_MAX)
+		exchange_line_add(w->x, str_make(name, name_len), str_make(value, value_len));
 	return MHD_YES;
 }
 
@@ -172,7 +168,7 @@ static bool question_fill(
 	const char *method = request_line[0], *url = request_line[1], *version = request_line[2];
 	size_t header_bytes =
 		MHD_get_connection_info(m, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size;
-	size_t read_bytes = h->options.header_bytes + POOL_EXTRA_BYTES / 2;
+	size_t read_bytes = h->pool_bytes / 2;
 	struct walk w = {.x = x, .next = version + strlen(version) + 2, .whole = true};
 
 	x->question.method = str_from_z(method);
@@ -185,11 +181,10 @@ static bool question_fill(
 	if (read_bytes < header_bytes)
 		read_bytes = header_bytes;
 	if (w.n <= EXCHANGE_LINES_MAX && header_bytes <= h->options.header_bytes &&
-		read_bytes + (w.n + RECORDS_OF_OURS) * RECORD_BYTES + ANSWER_HEADER_BYTES <=
-			2 * h->options.header_bytes + POOL_EXTRA_BYTES)
+		read_bytes + (w.n + RECORDS_OF_OURS) * RECORD_BYTES + ANSWER_HEADER_BYTES <= h->pool_bytes)
 		return true;
 	problem_set(&x->problem, PROBLEM_HEADERS_TOO_LARGE,
-		"at most %d header lines, and http.header_bytes in all", EXCHANGE_LINES_MAX);
+		"too many header lines, or more bytes in them than http.header_bytes");
 	x->has_problem = true;
 	return false;
 }
@@ -369,6 +364,13 @@ static void hook_turn(void *arg)
 	(void)MHD_run(h->daemon);
 }
 
+static size_t pool_size(size_t header_bytes)
+{
+	size_t bytes = header_bytes + POOL_BESIDE_BYTES;
+
+	return bytes > POOL_BYTES_MIN ? bytes : POOL_BYTES_MIN;
+}
+
 static struct MHD_Daemon *daemon_start(struct http *h)
 {
 	const struct http_options *o = &h->options;
@@ -377,7 +379,7 @@ static struct MHD_Daemon *daemon_start(struct http *h)
 	/* The logger must come first. */
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL,
 		on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		2 * o->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+		h->pool_bytes, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)(o->max_connections + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)idle_s, MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
 		MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_NOTIFY_CONNECTION,
@@ -409,6 +411,7 @@ enum err http_open(struct http **ret, struct loop *loop, const struct http_optio
 	h->loop = loop;
 	h->options = *options;
 	connection_list_init(&h->list, loop, options->request_timeout_ns);
+	h->pool_bytes = pool_size(options->header_bytes);
 	h->parses_in_place = str_starts_with(str_from_z(MHD_get_version()), STR("0.9.75"));
 	h->failure = failure_new();
 	h->daemon = h->failure != NULL ? daemon_start(h) : NULL;

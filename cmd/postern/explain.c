@@ -101,8 +101,12 @@ static int parse(int argc, char **argv, struct ask *ask)
 		return code;
 	if (optind < argc)
 		return verb_usage_error("explain", "unexpected \"%s\"", argv[optind]);
-	if (ask->door != DOOR_CHECK && (ask->remote_addr_z || ask->method_z || ask->host_z || ask->path_z))
-		return verb_usage_error("explain", "with --door the headers supply remote_addr, method, host and path");
+	if (ask->door != DOOR_CHECK && (ask->remote_addr_z || ask->host_z))
+		return verb_usage_error("explain", "with --door the headers supply remote_addr and host");
+	if (ask->door != DOOR_CHECK && !door_is_prefix(ask->door) && (ask->method_z || ask->path_z))
+		return verb_usage_error("explain", "at this door the headers supply method and path, too");
+	if (door_is_prefix(ask->door) && ask->path_z != NULL && ask->path_z[0] != '/')
+		return verb_usage_error("explain", "--path begins with a slash at this door");
 	if (ask->door == DOOR_CHECK && ask->remote_addr_z == NULL &&
 		(ask->n_headers > 0 || ask->token_file_z || ask->method_z || ask->host_z || ask->path_z))
 		return verb_usage_error("explain", "--remote-addr is needed: the client's end of the connection");
@@ -129,10 +133,25 @@ static struct fact fact_of(const char *text_z)
 	return (struct fact){str_from_z(text_z), text_z != NULL};
 }
 
-static int decode(struct ask *ask, struct arena *a, struct request *ret)
+/* The door's path; below a prefix, what --path says in place of the asterisk's slash. Empty without room. */
+static struct str target_of(const struct ask *ask, struct arena *a)
 {
-	const struct http_question q = {.method = STR("POST"), .target = door_path(ask->door), .headers = ask->headers,
-		.n_headers = ask->n_headers, .body = ask->body, .caller_allowed = true};
+	struct str path = door_path(ask->door), below = str_from_z(ask->path_z != NULL ? ask->path_z : "/");
+	struct text t;
+
+	if (!door_is_prefix(ask->door))
+		return path;
+	text_init_arena(&t, a, path.len + below.len);
+	text_str(&t, str_head(path, path.len - 2));
+	text_str(&t, below);
+	return text_view(&t);
+}
+
+static int decode(struct ask *ask, const struct ruleset *rules, struct arena *a, struct request *ret)
+{
+	const struct http_question q = {.method = str_from_z(ask->method_z != NULL ? ask->method_z : "GET"),
+		.target = target_of(ask, a), .headers = ask->headers, .n_headers = ask->n_headers, .body = ask->body,
+		.caller_allowed = true, .doors = rules->doors};
 	struct problem problem;
 
 	if (ask->remote_addr_z != NULL) {
@@ -188,7 +207,7 @@ static int explain(struct ask *ask, const struct config *config, struct arena *a
 	struct store *store = NULL;
 	struct engine *engine = NULL;
 	struct request req;
-	int code = decode(ask, a, &req);
+	int code = decode(ask, &config->rules, a, &req);
 
 	if (code == EXIT_DONE && ask->token_file_z != NULL)
 		code = read_token(ask, &req);

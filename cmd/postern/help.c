@@ -40,7 +40,8 @@ const struct verb verbs[] = {
 		"  -H 'Name: value'    a header line; repeatable, in order\n"
 		"  --token-file FILE   the token that the request shows\n"
 		"  --method M  --host H  --path P\n"
-		"  --door NAME         check (default) or forward_auth, whose headers supply remote_addr, method and path\n"
+		"  --door NAME         check (default); forward_auth or auth_request, whose headers supply remote_addr, method\n"
+		"                      and path; ext_authz_http, whose headers supply remote_addr and host\n"
 		"  --json              the /check answer with the member \"explain\"\n"
 		"  --exit-code         exit 5 if the decision is not allow\n"
 		SETTINGS_HELP},

@@ -30,7 +30,7 @@ struct adapter_http {
 		struct arena *a, struct http_answer *ret);
 };
 
-/* The door of this method and target, or NULL and a problem (404 that names the doors and the nearest, 405). */
+/* The door of this method and target (for a prefix door any path below it), or NULL and a problem (404 that names the doors and the nearest, 405). */
 const struct adapter_http *adapter_http_find(
 	struct str method, struct str target, struct problem *ret_problem);
 
@@ -45,6 +45,14 @@ void check_encode(const struct ruleset *rules, const struct request *req, const 
 bool forward_auth_decode(
 	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
 void forward_auth_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret);
+bool auth_request_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
+void auth_request_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
+	struct arena *a, struct http_answer *ret);
+bool ext_authz_http_decode(
+	const struct http_question *q, struct arena *a, struct request *ret, struct problem *ret_problem);
+void ext_authz_http_encode(const struct ruleset *rules, const struct request *req, const struct verdict *v,
 	struct arena *a, struct http_answer *ret);
 
 #endif

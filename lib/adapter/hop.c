@@ -14,27 +14,53 @@ static bool is_same_address(struct str a, struct str b)
 	return str_equal(a, b) ? a.len > 0 : ip_parse(&x, a) && ip_parse(&y, b) && ip_equal(&x, &y);
 }
 
-size_t hop_consume_equal(struct header_line *lines, size_t n, struct str remote_addr)
+/* The index of the last line, or n. */
+static size_t find_last(const struct header_line *lines, size_t n, struct str *ret_entry)
 {
 	static const struct str name = STR("X-Forwarded-For");
-	size_t last = n, comma;
-	struct str value, rest;
+	size_t i = n, comma;
 
-	for (size_t i = 0; i < n; i++) {
-		if (lines[i].name.len == name.len && str_equal_nocase(lines[i].name, name))
-			last = i;
-	}
-	if (last == n)
+	while (i > 0 && !(lines[i - 1].name.len == name.len && str_equal_nocase(lines[i - 1].name, name)))
+		i--;
+	if (i == 0)
 		return n;
-	value = lines[last].value;
-	comma = str_find_last(value, ',');
-	if (!is_same_address(str_trim(comma < value.len ? str_from(value, comma + 1) : value), remote_addr))
-		return n;
-	rest = comma < value.len ? str_trim(str_head(value, comma)) : STR("");
+	comma = str_find_last(lines[i - 1].value, ',');
+	*ret_entry = str_trim(comma < lines[i - 1].value.len ? str_from(lines[i - 1].value, comma + 1) :
+							      lines[i - 1].value);
+	return i - 1;
+}
+
+/* How many lines are left. */
+static size_t drop_last(struct header_line *lines, size_t n, size_t line)
+{
+	struct str value = lines[line].value;
+	size_t comma = str_find_last(value, ',');
+	struct str rest = comma < value.len ? str_trim(str_head(value, comma)) : STR("");
+
 	if (rest.len > 0) {
-		lines[last].value = rest;
+		lines[line].value = rest;
 		return n;
 	}
-	memmove(&lines[last], &lines[last + 1], (n - last - 1) * sizeof(*lines));
+	memmove(&lines[line], &lines[line + 1], (n - line - 1) * sizeof(*lines));
 	return n - 1;
+}
+
+bool hop_consume_last(struct header_line *lines, size_t *n, struct str *ret_entry)
+{
+	struct str entry;
+	size_t line = find_last(lines, *n, &entry);
+
+	if (line == *n)
+		return false;
+	*n = drop_last(lines, *n, line);
+	*ret_entry = entry;
+	return true;
+}
+
+size_t hop_consume_equal(struct header_line *lines, size_t n, struct str remote_addr)
+{
+	struct str entry;
+	size_t line = find_last(lines, n, &entry);
+
+	return line < n && is_same_address(entry, remote_addr) ? drop_last(lines, n, line) : n;
 }

@@ -9,6 +9,7 @@
 #ifndef POSTERN_ADAPTER_HTTP_H
 #define POSTERN_ADAPTER_HTTP_H
 
+#include "core/policy.h"
 #include "core/request.h"
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct http_question {
 	size_t n_headers;
 	struct str body;
 	bool caller_allowed; /* the callers gate has let this caller in */
+	struct door_options doors; /* of the ruleset that judges it */
 };
 
 #define HTTP_ANSWER_HEADERS_MAX 24

@@ -11,6 +11,10 @@ static const struct adapter_http doors[] = {
 	{DOOR_CHECK, .any_method = false, .takes_body = true, check_decode, check_encode},
 	{DOOR_FORWARD_AUTH, .any_method = true, .takes_body = false, forward_auth_decode,
 		forward_auth_encode},
+	{DOOR_AUTH_REQUEST, .any_method = true, .takes_body = false, auth_request_decode,
+		auth_request_encode},
+	{DOOR_EXT_AUTHZ_HTTP, .any_method = true, .takes_body = false, ext_authz_http_decode,
+		ext_authz_http_encode},
 };
 
 #define N_DOORS (sizeof(doors) / sizeof(doors[0]))
@@ -47,13 +51,22 @@ static void set_not_found(struct str path, struct problem *ret_problem)
 	problem_set(ret_problem, PROBLEM_NOT_FOUND, "%.*s", STR_ARG(text_view(&t)));
 }
 
+/* Below a prefix even a "?" is part of what is asked about. */
+static bool is_at(enum door door, struct str target)
+{
+	struct str path = door_path(door);
+
+	return door_is_prefix(door) ? str_starts_with(target, str_head(path, path.len - 1))
+				    : str_equal(http_target_path(target), path);
+}
+
 const struct adapter_http *adapter_http_find(
 	struct str method, struct str target, struct problem *ret_problem)
 {
 	struct str path = http_target_path(target);
 
 	for (size_t i = 0; i < N_DOORS; i++) {
-		if (!str_equal(path, door_path(doors[i].door)))
+		if (!is_at(doors[i].door, target))
 			continue;
 		if (doors[i].any_method || str_equal(method, STR("POST")))
 			return &doors[i];

@@ -104,6 +104,16 @@ static void compile_own_networks(struct load *l, const struct json *v)
 	load_ranges(l, v, false, NULL, &l->config->rules.own_networks);
 }
 
+static void compile_doors(struct load *l, const struct json *v)
+{
+	size_t mark;
+
+	if (!settings_read(l, "doors", v) || !settings_enter(l, SETTING_DOORS_EXT_AUTHZ, &mark))
+		return;
+	(void)settings_read(l, "doors.ext_authz", l->found[SETTING_DOORS_EXT_AUTHZ].value);
+	load_leave(l, mark);
+}
+
 static void check_schema(struct load *l, const struct json *v)
 {
 	(void)load_is(l, v, JSON_KIND_STRING);
@@ -135,6 +145,7 @@ static const struct {
 	{SETTING_OWN_NETWORKS, compile_own_networks},
 	{SETTING_REQUEST_ID_HEADER, compile_request_id},
 	{SETTING_TOKEN_HEADERS, token_headers_compile},
+	{SETTING_DOORS, compile_doors},
 	{SETTING_CLIENT, client_compile},
 	{SETTING_LIMITS, limits_compile},
 	{SETTING_IDENTITIES, identities_compile},

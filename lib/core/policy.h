@@ -78,6 +78,13 @@ struct header_options {
 	bool ratelimit, retry_after, x_ratelimit;
 };
 
+/* Where the door /ext-authz finds remote_addr. */
+enum remote_addr_from { REMOTE_ADDR_FROM_HEADER, REMOTE_ADDR_FROM_XFF_LAST };
+
+struct door_options {
+	enum remote_addr_from ext_authz;
+};
+
 struct ruleset {
 	struct client_rule client;
 	struct identity_set identities;
@@ -87,6 +94,7 @@ struct ruleset {
 	size_t n_rules;
 	struct range_set own_networks;
 	struct header_options headers;
+	struct door_options doors;
 	bool ignores_path, ignores_host; /* set by policy_freeze; false is always right, only slower */
 	struct str hash; /* 12 hex digits over the configuration and its tokens' digests */
 };

@@ -55,6 +55,15 @@ static const struct {
 #undef DOOR
 };
 
+static const struct {
+	struct str name;
+	enum door door;
+} door_headers[DOOR_HEADER_COUNT] = {
+#define DOOR_HEADER(id, door, name) [DOOR_HEADER_##id] = {{name, sizeof(name) - 1}, DOOR_##door},
+#include "reasons.def"
+#undef DOOR_HEADER
+};
+
 struct str decision_word(enum decision d)
 {
 	return decision_words[d];
@@ -118,6 +127,32 @@ struct str door_word(enum door d)
 struct str door_path(enum door d)
 {
 	return doors[d].path;
+}
+
+bool door_is_prefix(enum door d)
+{
+	return str_ends_with(doors[d].path, STR("*"));
+}
+
+struct str door_header_name(enum door_header h)
+{
+	return door_headers[h].name;
+}
+
+enum door door_header_door(enum door_header h)
+{
+	return door_headers[h].door;
+}
+
+enum door_header door_header_find(enum door d, struct str name)
+{
+	unsigned h;
+
+	for (h = 0; h < DOOR_HEADER_COUNT; h++) {
+		if (door_headers[h].door == d && str_equal(name, door_headers[h].name))
+			break;
+	}
+	return (enum door_header)h;
 }
 
 enum door door_find(struct str word)

@@ -49,6 +49,13 @@ enum door {
 	DOOR_COUNT
 };
 
+enum door_header {
+#define DOOR_HEADER(id, door, name) DOOR_HEADER_##id,
+#include "reasons.def"
+#undef DOOR_HEADER
+	DOOR_HEADER_COUNT
+};
+
 struct str decision_word(enum decision d); /* "allow", "deny", "error" */
 
 struct str reason_word(enum reason r);
@@ -67,6 +74,13 @@ struct str warning_word(enum warning w);
 
 struct str door_word(enum door d);
 struct str door_path(enum door d);
+bool door_is_prefix(enum door d); /* its path ends in an asterisk */
+
+struct str door_header_name(enum door_header h);
+enum door door_header_door(enum door_header h);
+
+/* The row of this door and name, or DOOR_HEADER_COUNT. */
+enum door_header door_header_find(enum door d, struct str name);
 
 /* The door of this word ("forward_auth"), or DOOR_COUNT. */
 enum door door_find(struct str word);

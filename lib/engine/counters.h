@@ -33,6 +33,7 @@ struct engine_worker {
 	metric_counter client_reasons[CLIENT_REASON_COUNT];
 	metric_counter token_states[TOKEN_STATE_COUNT];
 	metric_counter warnings[WARNING_COUNT];
+	metric_counter door_headers[DOOR_HEADER_COUNT]; /* found missing or doubled */
 	metric_counter label_overflow;
 };
 

@@ -106,12 +106,22 @@ static void count_token(struct engine_worker *w, const struct token_result *toke
 	metric_set(&c->last_used_ns, now);
 }
 
+static void count_misconfigured(struct engine_worker *w, const struct request *req)
+{
+	enum door_header h = door_header_find(req->door, req->fault_header);
+
+	if (h < DOOR_HEADER_COUNT)
+		metric_add(&w->door_headers[h], 1);
+}
+
 static void count_verdict(struct engine_worker *w, const struct request *req, const struct plan *plan,
 	const struct verdict *v, ns now)
 {
 	size_t series = (rule_label(w, v->rule) * DOOR_COUNT + req->door) * REASON_COUNT + v->reason;
 
 	metric_add(&w->decisions[series], 1);
+	if (v->reason == REASON_DOOR_MISCONFIGURED)
+		count_misconfigured(w, req);
 	if (v->has_client) {
 		metric_add(&w->client_reasons[v->client.reason], 1);
 		count_token(w, &v->token, now);

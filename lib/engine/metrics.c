@@ -90,6 +90,19 @@ static void write_key_fallbacks(const struct engine *e, struct text *t)
 	}
 }
 
+static void write_door_headers(const struct engine *e, struct text *t)
+{
+	metric_family(t, METRIC_DOOR_MISCONFIGURED);
+	for (size_t i = 0; i < DOOR_HEADER_COUNT; i++) {
+		enum door_header h = (enum door_header)i;
+		struct metric_label labels[] = {
+			{"door", door_word(door_header_door(h))}, {"header", door_header_name(h)}};
+
+		metric_sample(t, METRIC_DOOR_MISCONFIGURED, labels, 2,
+			sum_member(e, offsetof(struct engine_worker, door_headers), i));
+	}
+}
+
 static struct str word_of_client_reason(size_t i)
 {
 	return client_reason_word((enum client_reason)i);
@@ -147,6 +160,7 @@ void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now)
 	write_identities(e, t, METRIC_IDENTITY_LAST_USED, now, wall_now);
 	for (size_t i = 0; i < sizeof(closed_families) / sizeof(closed_families[0]); i++)
 		write_closed(e, t, &closed_families[i]);
+	write_door_headers(e, t);
 	write_key_fallbacks(e, t);
 	write_single(t, METRIC_STATE_ENTRIES, "store", store_label, usage.entries);
 	write_single(t, METRIC_STATE_CAPACITY, "store", store_label, usage.capacity);

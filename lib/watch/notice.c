@@ -21,7 +21,7 @@ enum kind { KIND_HEADER_IGNORED, KIND_UNDECIDED, KIND_DOOR, KIND_CALLER };
 
 struct seen {
 	uint8_t kind;
-	uint8_t detail; /* the undecided reason, or the door */
+	uint8_t detail; /* the undecided reason, the door's header, or the door */
 	struct ip network;
 };
 
@@ -187,7 +187,7 @@ static void say_door(struct text *t, const struct request *req)
 	text_str(t, door_path(req->door));
 	text_z(t, " needs the header ");
 	text_str(t, req->fault_header);
-	text_z(t, " exactly as its gateway writes it, and it is missing or comes twice: the gateway's configuration for this "
+	text_z(t, " exactly as its gateway writes it, and it is missing, comes twice or makes no sense: the gateway's configuration for this "
 		  "door is incomplete, and every request is denied");
 }
 
@@ -246,7 +246,7 @@ static void say_once(struct notice *n, const struct ruleset *rules, const struct
 void notice_verdict(struct notice *n, const struct ruleset *rules, const struct request *req, const struct verdict *v)
 {
 	if (v->reason == REASON_DOOR_MISCONFIGURED)
-		say_once(n, rules, req, v, KIND_DOOR, (uint8_t)req->door);
+		say_once(n, rules, req, v, KIND_DOOR, (uint8_t)door_header_find(req->door, req->fault_header));
 	if (v->reason == REASON_CALLER_NOT_ALLOWED)
 		say_once(n, rules, req, v, KIND_CALLER, (uint8_t)req->door);
 	if (v->warnings & 1u << WARNING_FORWARDED_HEADER_IGNORED)

@@ -53,7 +53,8 @@ def test_version(args):
         ["serve", "--caller", "everyone"], ["serve", "--identity", "edge"],
         ["serve", "--listen", "127.0.0.1"], ["serve", "--listen", "grpc=127.0.0.1:0"], ["serve", "--listen", "unix:"],
         ["explain"], ["explain", "--path", "/"], ["explain", "--door", "window"], ["explain", "--remote-addr", "1.2.3.4", "-H", "no colon"],
-        ["explain", "--door", "forward_auth", "--remote-addr", "1.2.3.4"], ["explain", "--remote-addr", "1.2.3.4", "x"],
+        ["explain", "--door", "forward_auth", "--remote-addr", "1.2.3.4"], ["explain", "--door", "auth_request", "--path", "/"],
+        ["explain", "--door", "ext_authz_http", "--path", "x"], ["explain", "--door", "ext_authz_http", "--host", "x"], ["explain", "--remote-addr", "1.2.3.4", "x"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -252,6 +253,24 @@ def test_explain_with_a_header_door():
     assert done.returncode == 0 and "client: 203.0.113.7, decided: peer" in done.stdout and "path: /login" in done.stdout
     done = run_postern("explain", "--door", "forward_auth", *lines[:4], "--exit-code")
     assert done.returncode == 5 and "door_misconfigured" in done.stdout and "X-Forwarded-Uri" in done.stdout
+
+
+def test_explain_with_the_doors_of_nginx_and_envoy(tmp_path):
+    nginx = ["-H", "X-Real-IP: 203.0.113.7", "-H", "X-Original-Method: GET", "-H", "X-Original-URL: https://a.example/login?x"]
+    done = run_postern("explain", "--door", "auth_request", *nginx)
+    assert done.returncode == 0 and "client: 203.0.113.7, decided: peer" in done.stdout and "path: /login" in done.stdout
+    done = run_postern("explain", "--door", "auth_request", *nginx[:4], "--exit-code")
+    assert done.returncode == 5 and "door_misconfigured" in done.stdout and "X-Original-URL" in done.stdout
+    envoy = ["--door", "ext_authz_http", "--method", "POST", "--path", "/login?x", "-H", "Host: a.example"]
+    done = run_postern("explain", *envoy, "-H", "X-Postern-Remote-Addr: 203.0.113.7")
+    assert done.returncode == 0 and "client: 203.0.113.7, decided: peer" in done.stdout and "path: /login" in done.stdout
+    last = ["-H", "X-Forwarded-For: 6.6.6.6, 203.0.113.7"]
+    done = run_postern("explain", *envoy, *last, "--exit-code")
+    assert done.returncode == 5 and "X-Postern-Remote-Addr" in done.stdout
+    path = tmp_path / "postern.json"
+    path.write_text(json.dumps({"version": 1, "doors": {"ext_authz": {"remote_addr": "xff_last"}}}))
+    done = run_postern("explain", "--config", path, *envoy, *last)
+    assert done.returncode == 0 and "client: 203.0.113.7, decided: peer" in done.stdout
 
 
 def test_explain_a_question_on_stdin():

@@ -2,13 +2,14 @@
 """One table of cases through every door: the same request must get the same decision, and mean the same bucket.
 
 A case is what a gateway sees: the end of its connection, the X-Forwarded-For lines that came with the request, other
-lines, method, host and path. /check is told remote_addr; /forward-auth gets the same address as the last entry, which is
-what a gateway writes.
+lines, method, host and path. /check is told remote_addr; a header door gets the same address as its gateway writes it,
+with X-Forwarded-For appended to, or added to as a line of its own, or passed through.
 """
 import json
 
 import pytest
 
+from gateway import Answer
 from postern import run_postern
 from questions import AGENT, EDGE, FORGED, ask, sha256
 
@@ -19,10 +20,10 @@ CONFIG = {
         "agent": {"token_sha256": sha256(AGENT), "limits": ["agents"]},
     },
     "limits": {
-        "per-client": {"rate": "5/hour"},
-        "login": {"rate": "2/hour"},
-        "agents": {"rate": "5/hour", "key": ["identity"]},
-        "by-path": {"rate": "5/hour", "key": ["client", "host", "path", "method"]},
+        "per-client": {"rate": "12/hour"},
+        "login": {"rate": "12/hour"},
+        "agents": {"rate": "12/hour", "key": ["identity"]},
+        "by-path": {"rate": "12/hour", "key": ["client", "host", "path", "method"]},
     },
     "rules": [
         {"name": "blocked", "match": {"path": "/admin/*"}, "action": "deny"},
@@ -87,13 +88,54 @@ def by_check(postern, c, **more):
     return ask(postern, c["peer"], **question, **more)
 
 
-def by_forward_auth(postern, c, joined):
-    """joined: the gateway appends to the last line, as Caddy does; else it adds a line, as HAProxy does."""
-    chain = [*c["chain"][:-1], c["chain"][-1] + ", " + c["peer"]] if joined and c["chain"] else [*c["chain"], c["peer"]]
-    lines = [("X-Forwarded-For", line) for line in chain] + list(c["lines"])
-    lines += [("X-Forwarded-Method", c["method"]), ("X-Forwarded-Host", c["host"]), ("X-Forwarded-Uri", c["path"])]
-    # http.client sends text as Latin-1: one byte each, as /check means it.
-    return postern.ask("GET", "/forward-auth", headers=lines)
+def appended(c):
+    """As Caddy and Envoy do: the peer behind what is there."""
+    return [*c["chain"][:-1], c["chain"][-1] + ", " + c["peer"]] if c["chain"] else [c["peer"]]
+
+
+def added(c):
+    """As HAProxy does: a line of its own."""
+    return [*c["chain"], c["peer"]]
+
+
+def passed(c):
+    return list(c["chain"])
+
+
+def forward_auth(c):
+    return "GET", "/forward-auth", [("X-Forwarded-Method", c["method"]), ("X-Forwarded-Host", c["host"]), ("X-Forwarded-Uri", c["path"])]
+
+
+def auth_request(c):
+    url = f"https://{c['host']}{c['path']}"
+    return "GET", "/auth-request", [("X-Real-IP", c["peer"]), ("X-Original-Method", c["method"]), ("X-Original-URL", url)]
+
+
+def ext_authz_http(c):
+    return c["method"], "/ext-authz" + c["path"], [("X-Postern-Remote-Addr", c["peer"]), ("Host", c["host"])]
+
+
+# What asks, and what its gateway may do to X-Forwarded-For.
+WAYS = [(forward_auth, appended), (forward_auth, added)]
+WAYS += [(door, chain) for door in (auth_request, ext_authz_http) for chain in (appended, added, passed)]
+
+
+def by_door(postern, c, door, chain):
+    """Text goes out as Latin-1: one byte each, as /check means it."""
+    method, target, own = door(c)
+    lines = [*own, *(("X-Forwarded-For", line) for line in chain(c)), *c["lines"]]
+    if "Host" not in dict(own):
+        lines.append(("Host", "postern"))
+    head = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in lines)]
+    return Answer(postern.raw("\r\n".join([*head, "", ""]).encode("latin-1")))
+
+
+def assert_denied(answer, door, status, reason):
+    if door is not auth_request:
+        assert (answer.status, answer.json()["error"]) == (status, reason)
+        return
+    assert answer.status == (401 if status == 401 else 403) and answer.body == b""
+    assert (answer.get("X-Postern-Status"), answer.get("X-Postern-Reason")) == (str(status), reason)
 
 
 @pytest.mark.parametrize("c", CASES)
@@ -104,43 +146,42 @@ def test_every_door_decides_alike(postern, c):
     if c["decision"] == "allow":
         assert full["upstream_headers"]["X-Postern-Client"] == c["client"]
 
-    # Each question through either door takes one from the same buckets.
-    for taken, joined in enumerate((True, False), 1):
-        status, headers, body = by_forward_auth(p, c, joined)
-        assert status == full["status"]
+    # Each question through any door takes one from the same buckets.
+    for taken, (door, chain) in enumerate(WAYS, 1):
+        answer = by_door(p, c, door, chain)
         if c["decision"] == "allow":
-            assert headers.get_all("X-Postern-Client") == [c["client"]]
-            assert headers.get_all("X-Postern-Identity") == [full["identity"] or ""]
+            assert (answer.status, answer.body) == (200, b""), (door, chain)
+            assert (answer.get("X-Postern-Client"), answer.get("X-Postern-Identity")) == (c["client"], full["identity"] or "")
         else:
-            assert json.loads(body)["error"] == c["reason"]
+            assert_denied(answer, door, full["status"], c["reason"])
         left = {entry["name"]: entry["remaining"] for entry in by_check(p, c, peek=True)["limits"]}
-        assert left == {entry["name"]: entry["remaining"] - taken for entry in full["limits"]}
+        assert left == {entry["name"]: entry["remaining"] - taken for entry in full["limits"]}, (door, chain)
 
-    # What one door has spent is refused at the other.
+    # What one door has spent is refused at the others.
     if full["limits"] and not full["limits"][0].get("shadow"):
-        for _ in range(8):
+        for _ in range(13 - len(WAYS)):
             last = by_check(p, c)
         assert last["reason"] == "rate_limited"
-        status, _, body = by_forward_auth(p, c, True)
-        assert (status, json.loads(body)["error"]) == (429, "rate_limited")
+        for door, chain in WAYS:
+            assert_denied(by_door(p, c, door, chain), door, 429, "rate_limited")
 
 
 @pytest.mark.parametrize("c", [c for c in CASES if c.id != "high-bytes"])
 def test_explain_tells_the_same_of_every_door(tmp_path, c):
     path = tmp_path / "postern.json"
     path.write_text(json.dumps(CONFIG))
-    lines = [f"X-Forwarded-For: {line}" for line in c["chain"]]
-    rest = [f"{name}: {value}" for name, value in c["lines"]]
-    gateway = [f"X-Forwarded-For: {c['peer']}", f"X-Forwarded-Method: {c['method']}", f"X-Forwarded-Host: {c['host']}",
-        f"X-Forwarded-Uri: {c['path']}"]  # fmt: skip
+    lines = [f"X-Forwarded-For: {line}" for line in c["chain"]] + [f"{name}: {value}" for name, value in c["lines"]]
+    asked = [(["--remote-addr", c["peer"], "--method", c["method"], "--host", c["host"], "--path", c["path"]], lines)]
+    for door in (forward_auth, auth_request, ext_authz_http):
+        method, _, own = door(c)
+        args = ["--method", method, "--path", c["path"]] if door is ext_authz_http else []
+        chain = [("X-Forwarded-For", line) for line in added(c)]
+        asked.append((["--door", door.__name__, *args], [f"{name}: {value}" for name, value in [*own, *chain, *c["lines"]]]))
     told = []
-    for args, headers in (
-        (["--remote-addr", c["peer"], "--method", c["method"], "--host", c["host"], "--path", c["path"]], lines + rest),
-        (["--door", "forward_auth"], lines + gateway + rest),
-    ):
+    for args, headers in asked:
         flags = [word for line in headers for word in ("-H", line)]
         done = run_postern("explain", "--config", path, "--json", *args, *flags)
         assert done.returncode == 0, done.stderr
         told.append(json.loads(done.stdout))
-    assert told[0] == told[1]
+    assert told == [told[0]] * 4
     assert (told[0]["decision"], told[0]["reason"]) == (c["decision"], c["reason"])

@@ -86,6 +86,7 @@ def test_a_missing_header_is_never_guessed_around(postern, header):
     assert p.metrics()[
         'postern_decisions_total{door="forward_auth",decision="deny",reason="door_misconfigured",rule=""}'
     ] == 1
+    assert p.metrics()['postern_door_misconfigured_total{door="forward_auth",header="%s"}' % header] == 1
     assert remaining(p) == 5
 
 

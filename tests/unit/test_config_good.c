@@ -104,6 +104,7 @@ static void test_builtin(void **state)
 	assert_int_equal(c->http_body_bytes, 64 * 1024);
 	assert_int_equal(c->http_idle_timeout_ns, 130 * NS_PER_S);
 	assert_int_equal(c->http_request_timeout_ns, 10 * NS_PER_S);
+	assert_int_equal(c->rules.doors.ext_authz, REMOTE_ADDR_FROM_HEADER);
 	assert_int_equal(c->drain_delay_ns, 0);
 	assert_int_equal(c->drain_timeout_ns, 10 * NS_PER_S);
 	assert_int_equal(c->log_level, LOG_INFO);
@@ -147,6 +148,7 @@ static const char full_z[] =
 	"2,\n"
 	" \"http\": {\"max_connections\": 7, \"header_bytes\": \"32KiB\", \"body_bytes\": 2048, "
 	"\"idle_timeout\": \"2m\", \"request_timeout\": \"1500ms\"},\n"
+	" \"doors\": {\"ext_authz\": {\"remote_addr\": \"xff_last\"}},\n"
 	" \"drain\": {\"delay\": \"5s\", \"timeout\": \"1h\"}, \"log\": {\"level\": \"error\", \"format\": "
 	"\"json\"},\n"
 	" \"store\": {\"kind\": \"memory\", \"max_memory\": \"1GiB\"}}";
@@ -258,6 +260,7 @@ static void test_full(void **state)
 	assert_int_equal(c->http_body_bytes, 2048);
 	assert_int_equal(c->http_idle_timeout_ns, 120 * NS_PER_S);
 	assert_int_equal(c->http_request_timeout_ns, 1500 * NS_PER_MS);
+	assert_int_equal(c->rules.doors.ext_authz, REMOTE_ADDR_FROM_XFF_LAST);
 	assert_int_equal(c->drain_delay_ns, 5 * NS_PER_S);
 	assert_int_equal(c->drain_timeout_ns, 3600 * NS_PER_S);
 	assert_int_equal(c->log_level, LOG_ERROR);

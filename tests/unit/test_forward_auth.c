@@ -5,18 +5,15 @@
  */
 #include "adapter/adapter.h"
 
-#include "base/json.h"
 #include "base/text.h"
 
-#include "../support/judge.h"
+#include "../support/door.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-#define LINES_MAX 8
 
 static struct judge judge;
 
@@ -26,42 +23,14 @@ static void use_config(const char *config_z)
 	judge_open(&judge, config_z);
 }
 
-/* "Name: value\nName: value"; the value stands as it is behind the first ": ". */
-static struct http_question question_of(const char *lines_z, struct header_line lines[LINES_MAX])
-{
-	struct http_question q = {.method = STR("GET"),
-		.target = STR("/forward-auth?x=1"),
-		.headers = lines,
-		.caller_allowed = true};
-	struct str rest = str_from_z(lines_z);
-
-	while (rest.len > 0) {
-		struct str line = str_head(rest, str_find(rest, '\n'));
-		size_t colon = str_find(line, ':');
-
-		assert_true(q.n_headers < LINES_MAX);
-		lines[q.n_headers++] = (struct header_line){str_head(line, colon), str_from(line, colon + 2)};
-		rest = str_from(rest, line.len + 1);
-	}
-	return q;
-}
-
 static struct request decode(const struct http_question *q)
 {
-	struct problem problem;
-	struct request req;
-
-	assert_true(forward_auth_decode(q, &judge.arena, &req, &problem));
-	assert_int_equal(req.door, DOOR_FORWARD_AUTH);
-	assert_int_equal(req.cost, 1);
-	assert_false(req.peek || req.id.said || req.token.said);
-	return req;
+	return door_decode(&judge, DOOR_FORWARD_AUTH, q);
 }
 
-static void assert_text(struct str got, struct str wanted)
+static struct http_question question_of(const char *lines_z, struct header_line lines[DOOR_LINES_MAX])
 {
-	if (!str_equal(got, wanted))
-		fail_msg("\ngot    %.*s\nwanted %.*s", STR_ARG(got), STR_ARG(wanted));
+	return door_question("/forward-auth?x=1", lines_z, lines);
 }
 
 /* ------------------------------------------------------------------------------------------------ reading */
@@ -103,7 +72,7 @@ static void test_own_entry_is_consumed(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		struct header_line lines[LINES_MAX];
+		struct header_line lines[DOOR_LINES_MAX];
 		char lines_z[512];
 		struct http_question q;
 		struct request req;
@@ -117,22 +86,15 @@ static void test_own_entry_is_consumed(void **state)
 		q = question_of(lines_z, lines);
 		req = decode(&q);
 		assert_int_equal(req.fault, REASON_ALLOWED);
-		assert_text(req.remote_addr, str_from_z(entries[i].taken_z));
-		text_init_arena(&left, &judge.arena, 512);
-		for (size_t k = 0; k < req.n_headers; k++) {
-			if (!str_equal_nocase(req.headers[k].name, STR("X-Forwarded-For")))
-				continue;
-			text_char(&left, '[');
-			text_str(&left, req.headers[k].value);
-			text_char(&left, ']');
-		}
-		assert_text(text_view(&left), str_from_z(entries[i].left_z));
+		door_assert_text(req.remote_addr, str_from_z(entries[i].taken_z));
+		door_assert_text(
+			door_lines(&judge, &req, STR("X-Forwarded-For")), str_from_z(entries[i].left_z));
 	}
 }
 
 static void test_other_lines_stay_in_order(void **state)
 {
-	struct header_line lines[LINES_MAX];
+	struct header_line lines[DOOR_LINES_MAX];
 	const struct http_question q =
 		question_of("Host: check\nA: 1\nX-Forwarded-For: 1.1.1.1, 2.2.2.2\nA: 2\n"
 			    "X-Forwarded-Method: POST\nX-Forwarded-Uri: /a%2Fb/../c?x=1\n"
@@ -143,13 +105,13 @@ static void test_other_lines_stay_in_order(void **state)
 	(void)state;
 	assert_int_equal(req.n_headers, 8);
 	for (size_t i = 0; i < req.n_headers; i++) {
-		assert_text(req.headers[i].name, lines[i].name);
-		assert_text(req.headers[i].value, i == 2 ? STR("1.1.1.1") : lines[i].value);
+		door_assert_text(req.headers[i].name, lines[i].name);
+		door_assert_text(req.headers[i].value, i == 2 ? STR("1.1.1.1") : lines[i].value);
 	}
 	assert_true(req.method.said && req.host.said && req.path.said);
-	assert_text(req.method.text, STR("POST"));
-	assert_text(req.host.text, STR("api.example.com"));
-	assert_text(req.path.text, STR("/a%2Fb/../c?x=1"));
+	door_assert_text(req.method.text, STR("POST"));
+	door_assert_text(req.host.text, STR("api.example.com"));
+	door_assert_text(req.path.text, STR("/a%2Fb/../c?x=1"));
 }
 
 #define XFF "X-Forwarded-For: 203.0.113.9\n"
@@ -179,19 +141,19 @@ static void test_required_headers(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
-		struct header_line lines[LINES_MAX];
+		struct header_line lines[DOOR_LINES_MAX];
 		const struct http_question q = question_of(required[i].lines_z, lines);
 		const struct request req = decode(&q);
 		bool fine = required[i].header_z[0] == '\0';
 
 		assert_int_equal(req.fault, fine ? REASON_ALLOWED : REASON_DOOR_MISCONFIGURED);
-		assert_text(req.fault_header, str_from_z(required[i].header_z));
+		door_assert_text(req.fault_header, str_from_z(required[i].header_z));
 	}
 }
 
 static void test_host_is_not_the_callers(void **state)
 {
-	struct header_line lines[LINES_MAX];
+	struct header_line lines[DOOR_LINES_MAX];
 	const struct http_question q = question_of("Host: postern.local\n" XFF METHOD URI, lines);
 	const struct request req = decode(&q);
 
@@ -201,7 +163,7 @@ static void test_host_is_not_the_callers(void **state)
 
 static void test_caller_comes_first(void **state)
 {
-	struct header_line lines[LINES_MAX];
+	struct header_line lines[DOOR_LINES_MAX];
 	struct http_question q = question_of("", lines);
 	struct request req;
 
@@ -213,7 +175,7 @@ static void test_caller_comes_first(void **state)
 
 static void test_full_arena(void **state)
 {
-	struct header_line lines[LINES_MAX];
+	struct header_line lines[DOOR_LINES_MAX];
 	const struct http_question q = question_of(XFF METHOD URI, lines);
 	struct problem problem;
 	struct request req;
@@ -228,50 +190,17 @@ static void test_full_arena(void **state)
 
 /* ------------------------------------------------------------------------------------------------ answering */
 
-static void parse(struct str body)
-{
-	struct json_fault fault;
-	struct json *root;
-
-	if (json_read(&root, body, &fault) != ERR_OK)
-		fail_msg("%s: %.*s", fault.detail_z, STR_ARG(body));
-	json_free(root);
-}
-
-/* "200 |Name: value|Name: value| body" */
 static struct str ask(const char *lines_z)
 {
-	struct header_line lines[LINES_MAX];
+	struct header_line lines[DOOR_LINES_MAX];
 	const struct http_question q = question_of(lines_z, lines);
-	const struct request req = decode(&q);
-	struct http_answer answer;
-	struct verdict v;
-	struct text t;
 
-	judge_decide(&judge, &req, &v);
-	forward_auth_encode(judge.rules, &req, &v, &judge.arena, &answer);
-	text_init_arena(&t, &judge.arena, 2048);
-	text_u64(&t, answer.status);
-	text_z(&t, " |");
-	for (size_t i = 0; i < answer.n_headers; i++) {
-		text_str(&t, answer.headers[i].name);
-		text_z(&t, ": ");
-		text_str(&t, answer.headers[i].value);
-		text_char(&t, '|');
-	}
-	if (answer.body.len > 0) {
-		parse(answer.body);
-		assert_true(str_ends_with(answer.body, STR("}\n")));
-		text_char(&t, ' ');
-		text_str(&t, str_head(answer.body, answer.body.len - 1));
-	}
-	assert_false(t.overflow || judge.arena.overflow);
-	return text_view(&t);
+	return door_ask(&judge, DOOR_FORWARD_AUTH, &q);
 }
 
 static void assert_answer(const char *lines_z, const char *answer_z)
 {
-	assert_text(ask(lines_z), judge_quotes(&judge, answer_z));
+	door_assert_text(ask(lines_z), judge_quotes(&judge, answer_z));
 }
 
 static void assert_has(const char *lines_z, const char *part_z)
@@ -308,11 +237,11 @@ static void test_answers(void **state)
 		"403 |Cache-Control: no-store|Content-Type: application/json| "
 		"{'error': 'blocked'}");
 	assert_answer(XFF METHOD "X-Forwarded-Uri: /ours",
-		"401 |Cache-Control: no-store|Content-Type: application/json|WWW-Authenticate: Bearer| "
+		"401 |Cache-Control: no-store|WWW-Authenticate: Bearer|Content-Type: application/json| "
 		"{'error': 'identity_required'}");
 	assert_answer(XFF METHOD URI,
-		"429 |Cache-Control: no-store|Content-Type: application/json|Retry-After: 30|"
-		"RateLimit-Policy: 'l';q=2;w=60|RateLimit: 'l';r=0;t=30| {'error': 'rate_limited', "
+		"429 |Cache-Control: no-store|Retry-After: 30|RateLimit-Policy: 'l';q=2;w=60|"
+		"RateLimit: 'l';r=0;t=30|Content-Type: application/json| {'error': 'rate_limited', "
 		"'retry_after': 30}");
 	assert_answer(XFF METHOD, "403 |Cache-Control: no-store|Content-Type: application/json| {'error': "
 				  "'door_misconfigured', 'detail': "
@@ -329,10 +258,10 @@ static void test_refusals_that_no_request_gives(void **state)
 	(void)state;
 	forward_auth_encode(judge.rules, &req, &caller, &judge.arena, &answer);
 	assert_int_equal(answer.status, 403);
-	assert_text(answer.body, STR("{\"error\": \"caller_not_allowed\"}\n"));
+	door_assert_text(answer.body, STR("{\"error\": \"caller_not_allowed\"}\n"));
 	forward_auth_encode(judge.rules, &req, &internal, &judge.arena, &answer);
 	assert_int_equal(answer.status, 503);
-	assert_text(answer.body, STR("{\"error\": \"internal\"}\n"));
+	door_assert_text(answer.body, STR("{\"error\": \"internal\"}\n"));
 }
 
 /* One hop in front needs no configuration; a second one is one line of it. */

@@ -121,8 +121,25 @@ static void test_doors(void **state)
 		assert_int_equal(door_find(door_word((enum door)d)), d);
 	}
 	assert_word(door_path(DOOR_FORWARD_AUTH), "/forward-auth");
+	assert_true(door_is_prefix(DOOR_EXT_AUTHZ_HTTP) && !door_is_prefix(DOOR_CHECK));
 	assert_int_equal(door_find(STR("Check")), DOOR_COUNT);
 	assert_int_equal(door_find(STR("")), DOOR_COUNT);
+}
+
+static void test_door_headers(void **state)
+{
+	unsigned h;
+
+	(void)state;
+	for (h = 0; h < DOOR_HEADER_COUNT; h++) {
+		struct str name = door_header_name((enum door_header)h);
+
+		assert_true(str_is_token(name));
+		assert_int_equal(door_header_find(door_header_door((enum door_header)h), name), h);
+		assert_int_equal(door_header_find(DOOR_CHECK, name), DOOR_HEADER_COUNT);
+	}
+	assert_int_equal(door_header_find(DOOR_AUTH_REQUEST, STR("X-Forwarded-Uri")), DOOR_HEADER_COUNT);
+	assert_int_equal(door_header_find(DOOR_AUTH_REQUEST, STR("")), DOOR_HEADER_COUNT);
 }
 
 int main(void)
@@ -133,6 +150,7 @@ int main(void)
 		cmocka_unit_test(test_client_reasons),
 		cmocka_unit_test(test_other_words),
 		cmocka_unit_test(test_doors),
+		cmocka_unit_test(test_door_headers),
 	};
 
 	return cmocka_run_group_tests_name("reason", tests, NULL, NULL);

@@ -7,23 +7,24 @@
 
 #include "core/headers.h"
 
-static void write_name(struct text *t, const char *separator, const char *name)
+/* A word of ours or a name that a configuration may hold: nothing in it needs an escape. */
+static void write_word(struct text *t, struct str before, struct str word)
 {
-	text_z(t, separator);
+	text_str(t, before);
 	text_char(t, '"');
-	text_z(t, name);
-	text_z(t, "\": ");
+	text_str(t, word);
+	text_char(t, '"');
 }
 
-static void write_word(struct text *t, const char *name, struct str word)
+static void write_text(struct text *t, struct str before, struct str value)
 {
-	write_name(t, ", ", name);
-	text_json(t, word);
+	text_str(t, before);
+	text_json(t, value);
 }
 
-static void write_number(struct text *t, const char *name, uint64_t number)
+static void write_number(struct text *t, struct str before, uint64_t number)
 {
-	write_name(t, ", ", name);
+	text_str(t, before);
 	text_u64(t, number);
 }
 
@@ -31,25 +32,31 @@ static void write_client(struct text *t, const struct client *c)
 {
 	char address[IP_TEXT_BYTES];
 
-	write_name(t, ", ", "client");
-	write_name(t, "{", "address");
 	if (c->has_address)
-		text_json(t, str_make(address, ip_print(&c->address, address)));
+		write_word(t, STR(", \"client\": {\"address\": "),
+			str_make(address, ip_print(&c->address, address)));
 	else
-		text_z(t, "null");
-	write_word(t, "reason", client_reason_word(c->reason));
-	write_name(t, ", ", "decided");
-	text_z(t, c->decided ? "true}" : "false}");
+		text_z(t, ", \"client\": {\"address\": null");
+	write_word(t, STR(", \"reason\": "), client_reason_word(c->reason));
+	text_z(t, c->decided ? ", \"decided\": true}" : ", \"decided\": false}");
+}
+
+static void write_identity(struct text *t, const struct token_result *token)
+{
+	if (token->identity != NULL)
+		write_word(t, STR(", \"identity\": "), token->identity->name);
+	else
+		text_z(t, ", \"identity\": null");
+	write_word(t, STR(", \"token\": "), token_state_word(token->state));
 }
 
 static void write_limit(struct text *t, const struct verdict_limit *l)
 {
-	write_name(t, "{", "name");
-	text_json(t, l->limit->name);
-	write_number(t, "quota", l->limit->bucket.burst);
-	write_number(t, "window", l->limit->window_s);
-	write_number(t, "remaining", l->taking.remaining);
-	write_number(t, "reset", headers_reset_s(&l->taking));
+	write_word(t, STR("{\"name\": "), l->limit->name);
+	write_number(t, STR(", \"quota\": "), l->limit->bucket.burst);
+	write_number(t, STR(", \"window\": "), l->limit->window_s);
+	write_number(t, STR(", \"remaining\": "), l->taking.remaining);
+	write_number(t, STR(", \"reset\": "), headers_reset_s(&l->taking));
 	if (l->taking.refused)
 		text_z(t, ", \"limited\": true");
 	if (l->taking.overflow)
@@ -61,8 +68,7 @@ static void write_limit(struct text *t, const struct verdict_limit *l)
 
 static void write_limits(struct text *t, const struct verdict *v)
 {
-	write_name(t, ", ", "limits");
-	text_char(t, '[');
+	text_z(t, ", \"limits\": [");
 	for (size_t i = 0; i < v->n_limits; i++) {
 		if (i > 0)
 			text_z(t, ", ");
@@ -71,29 +77,21 @@ static void write_limits(struct text *t, const struct verdict *v)
 	text_char(t, ']');
 }
 
-static void write_header_object(struct text *t, const char *name, const struct header_line *lines, size_t n)
+static void write_lines(struct text *t, struct str before, const struct header_line *lines, size_t n)
 {
-	write_name(t, ", ", name);
-	text_char(t, '{');
+	text_str(t, before);
 	for (size_t i = 0; i < n; i++) {
-		if (i > 0)
-			text_z(t, ", ");
-		text_json(t, lines[i].name);
-		text_z(t, ": ");
-		text_json(t, lines[i].value);
+		write_word(t, i > 0 ? STR(", ") : STR(""), lines[i].name);
+		write_text(t, STR(": "), lines[i].value);
 	}
 	text_char(t, '}');
 }
 
-static void write_list(struct text *t, const char *name, const struct str *items, size_t n)
+static void write_list(struct text *t, struct str before, const struct str *items, size_t n)
 {
-	write_name(t, ", ", name);
-	text_char(t, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0)
-			text_z(t, ", ");
-		text_json(t, items[i]);
-	}
+	text_str(t, before);
+	for (size_t i = 0; i < n; i++)
+		write_word(t, i > 0 ? STR(", ") : STR(""), items[i]);
 	text_char(t, ']');
 }
 
@@ -104,10 +102,10 @@ static void write_headers(
 		lines[HEADERS_CLIENT_MAX > HEADERS_UPSTREAM ? HEADERS_CLIENT_MAX : HEADERS_UPSTREAM];
 	struct str names[TOKEN_HEADERS_MAX];
 
-	write_header_object(t, "response_headers", lines, headers_for_client(rules, v, a, lines));
+	write_lines(t, STR(", \"response_headers\": {"), lines, headers_for_client(rules, v, a, lines));
 	headers_for_upstream(v, a, lines);
-	write_header_object(t, "upstream_headers", lines, HEADERS_UPSTREAM);
-	write_list(t, "remove_headers", names, headers_to_remove(rules, v, names));
+	write_lines(t, STR(", \"upstream_headers\": {"), lines, HEADERS_UPSTREAM);
+	write_list(t, STR(", \"remove_headers\": ["), names, headers_to_remove(rules, v, names));
 }
 
 static void write_warnings(struct text *t, unsigned warnings)
@@ -120,39 +118,32 @@ static void write_warnings(struct text *t, unsigned warnings)
 			words[n++] = warning_word((enum warning)i);
 	}
 	if (n > 0)
-		write_list(t, "warnings", words, n);
+		write_list(t, STR(", \"warnings\": ["), words, n);
 }
 
 void answer_members(struct text *t, const struct ruleset *rules, const struct request *req,
 	const struct verdict *v, struct arena *a)
 {
-	write_name(t, "", "decision");
-	text_json(t, decision_word(v->decision));
-	write_word(t, "reason", reason_word(v->reason));
+	write_word(t, STR("\"decision\": "), decision_word(v->decision));
+	write_word(t, STR(", \"reason\": "), reason_word(v->reason));
 	if (v->reason == REASON_SHADOW)
-		write_word(t, "would", reason_word(v->would));
-	write_number(t, "status", reason_http(v->reason));
+		write_word(t, STR(", \"would\": "), reason_word(v->would));
+	write_number(t, STR(", \"status\": "), reason_http(v->reason));
 	if (v->has_client) {
 		write_client(t, &v->client);
-		write_name(t, ", ", "identity");
-		if (v->token.identity != NULL)
-			text_json(t, v->token.identity->name);
-		else
-			text_z(t, "null");
-		write_word(t, "token", token_state_word(v->token.state));
+		write_identity(t, &v->token);
 	}
-	write_name(t, ", ", "rule");
 	if (v->rule != NULL)
-		text_json(t, v->rule->name);
+		write_word(t, STR(", \"rule\": "), v->rule->name);
 	else
-		text_z(t, "null");
+		text_z(t, ", \"rule\": null");
 	write_limits(t, v);
 	if (v->has_wait) {
-		write_number(t, "retry_after", headers_retry_after_s(v));
-		write_number(t, "retry_after_ms", headers_retry_after_ms(v));
+		write_number(t, STR(", \"retry_after\": "), headers_retry_after_s(v));
+		write_number(t, STR(", \"retry_after_ms\": "), headers_retry_after_ms(v));
 	}
 	write_headers(t, rules, v, a);
 	write_warnings(t, v->warnings);
 	if (req->id.said)
-		write_word(t, "id", req->id.text);
+		write_text(t, STR(", \"id\": "), req->id.text);
 }

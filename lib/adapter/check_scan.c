@@ -35,21 +35,15 @@ static bool take(struct scan *s, char c)
 	return true;
 }
 
-static bool is_plain(char c)
-{
-	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
-}
-
 static bool take_text(struct scan *s, struct str *ret)
 {
-	const char *start;
+	size_t n;
 
 	if (!take(s, '"'))
 		return false;
-	start = s->at;
-	while (s->at < s->end && is_plain(*s->at))
-		s->at++;
-	*ret = str_make(start, (size_t)(s->at - start));
+	n = str_plain(str_make(s->at, (size_t)(s->end - s->at)));
+	*ret = str_make(s->at, n);
+	s->at += n;
 	return take(s, '"');
 }
 

@@ -6,8 +6,14 @@
  */
 #include "base/str.h"
 
+#include <endian.h>
+
 #define NAME_MAX_BYTES 64 /* longer names are not compared for "did you mean" */
 #define EDIT 2 /* the price of one edit; a wrong case is half of it */
+
+/* Of eight bytes at once. */
+#define ONES 0x0101010101010101u
+#define HIGH_BITS 0x8080808080808080u
 
 static int hex_value(char c)
 {
@@ -19,19 +25,6 @@ static int hex_value(char c)
 	return letter < 6 ? (int)letter + 10 : -1;
 }
 
-static bool prefix_equal_nocase(const char *a, const char *b, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (a[i] != b[i] && str_lower_char(a[i]) != str_lower_char(b[i]))
-			return false;
-	return true;
-}
-
-bool str_equal_nocase(struct str a, struct str b)
-{
-	return a.len == b.len && prefix_equal_nocase(a.ptr, b.ptr, a.len);
-}
-
 bool str_starts_with(struct str s, struct str prefix)
 {
 	return s.len >= prefix.len && str_equal(str_head(s, prefix.len), prefix);
@@ -39,7 +32,12 @@ bool str_starts_with(struct str s, struct str prefix)
 
 bool str_starts_with_nocase(struct str s, struct str prefix)
 {
-	return s.len >= prefix.len && prefix_equal_nocase(s.ptr, prefix.ptr, prefix.len);
+	if (s.len < prefix.len)
+		return false;
+	for (size_t i = 0; i < prefix.len; i++)
+		if (s.ptr[i] != prefix.ptr[i] && str_lower_char(s.ptr[i]) != str_lower_char(prefix.ptr[i]))
+			return false;
+	return true;
 }
 
 bool str_ends_with(struct str s, struct str suffix)
@@ -112,15 +110,66 @@ bool str_to_u64(struct str s, uint64_t max, uint64_t *ret)
 	return true;
 }
 
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* Index of the first byte of eight that is not plain, or 8. Each sum sets the high bit of a byte that is not, and of bytes
+ * that have it set already; what it carries or borrows can only mark bytes above the first. */
+static size_t plain_of_eight(const char *p)
+{
+	uint64_t word, odd;
+
+	memcpy(&word, p, sizeof(word));
+	word = le64toh(word);
+	odd = word | (word + ONES) | (word - ONES * ' ') | ((word ^ ONES * '"') - ONES) |
+	      ((word ^ ONES * '\\') - ONES);
+	odd &= HIGH_BITS;
+	return odd != 0 ? (size_t)__builtin_ctzll(odd) / 8 : 8;
+}
+
+size_t str_plain(struct str s)
+{
+	size_t n = 0, more = 8;
+
+	while (s.len - n >= 8 && more == 8) {
+		more = plain_of_eight(s.ptr + n);
+		n += more;
+	}
+	if (more < 8)
+		return n;
+	/* The last bytes once more together with some before them, which are plain. */
+	if (s.len >= 8)
+		return s.len - 8 + plain_of_eight(s.ptr + s.len - 8);
+	while (n < s.len && is_plain(s.ptr[n]))
+		n++;
+	return n;
+}
+
 bool str_is_token(struct str s)
 {
-	static const char marks[] = "!#$%&'*+-.^_`|~";
+	static const bool allowed[256] = {['0' ... '9'] = true,
+		['A' ... 'Z'] = true,
+		['a' ... 'z'] = true,
+		['!'] = true,
+		['#'] = true,
+		['$'] = true,
+		['%'] = true,
+		['&'] = true,
+		['\''] = true,
+		['*'] = true,
+		['+'] = true,
+		['-'] = true,
+		['.'] = true,
+		['^'] = true,
+		['_'] = true,
+		['`'] = true,
+		['|'] = true,
+		['~'] = true};
 
 	for (size_t i = 0; i < s.len; i++) {
-		char c = str_lower_char(s.ptr[i]);
-
-		if (!(c >= 'a' && c <= 'z') && c != '-' && !str_is_digit(c) &&
-			memchr(marks, c, sizeof(marks) - 1) == NULL)
+		if (!allowed[(unsigned char)s.ptr[i]])
 			return false;
 	}
 	return s.len != 0;

@@ -53,9 +53,15 @@ static inline bool str_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-bool str_equal_nocase(struct str a, struct str b);
 bool str_starts_with(struct str s, struct str prefix);
 bool str_starts_with_nocase(struct str s, struct str prefix);
+
+/* Inline, because nearly all names it compares differ in length, and then it costs no call. */
+static inline bool str_equal_nocase(struct str a, struct str b)
+{
+	return a.len == b.len && str_starts_with_nocase(a, b);
+}
+
 bool str_ends_with(struct str s, struct str suffix);
 
 /* Order of the bytes, shorter first on a tie; for qsort and bsearch. <0, 0, >0. */
@@ -75,6 +81,9 @@ struct str str_trim(struct str s);
 /* A whole decimal number: digits only, no sign, no leading zero but "0" itself, at most max.
  * Returns false otherwise and leaves *ret alone. */
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret);
+
+/* How many bytes at the start are printable ASCII but neither a quote nor a backslash: what a JSON string holds as it is. */
+size_t str_plain(struct str s);
 
 /* True for a field name as RFC 9110 5.6.2 has it (token), not empty. */
 bool str_is_token(struct str s);

@@ -50,11 +50,6 @@ void text_str(struct text *t, struct str s)
 	put(t, s.ptr, s.len);
 }
 
-void text_z(struct text *t, const char *text_z)
-{
-	text_str(t, str_from_z(text_z));
-}
-
 void text_u64(struct text *t, uint64_t v)
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
@@ -64,6 +59,10 @@ void text_u64(struct text *t, uint64_t v)
 	char digits[U64_DIGITS];
 	size_t at = sizeof(digits);
 
+	if (v < 10) {
+		text_char(t, (char)('0' + v));
+		return;
+	}
 	while (v >= 100) {
 		at -= 2;
 		memcpy(digits + at, pairs + v % 100 * 2, 2);
@@ -83,24 +82,26 @@ static bool is_visible(unsigned char c)
 	return c >= VISIBLE_FIRST && c <= VISIBLE_LAST;
 }
 
+static void put_escaped(struct text *t, unsigned char c)
+{
+	if (c == '"' || c == '\\')
+		put(t, (char[]){'\\', (char)c}, 2);
+	else
+		put(t, (char[]){'\\', 'u', '0', '0', hex_digits[c >> 4], hex_digits[c & 15]}, 6);
+}
+
 void text_json(struct text *t, struct str s)
 {
-	size_t run = 0;
-
 	text_char(t, '"');
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
+	for (;;) {
+		size_t run = str_plain(s);
 
-		if (is_visible(c) && c != '"' && c != '\\')
-			continue;
-		put(t, s.ptr + run, i - run);
-		run = i + 1;
-		if (is_visible(c))
-			put(t, (char[]){'\\', (char)c}, 2);
-		else
-			put(t, (char[]){'\\', 'u', '0', '0', hex_digits[c >> 4], hex_digits[c & 15]}, 6);
+		put(t, s.ptr, run);
+		if (run == s.len)
+			break;
+		put_escaped(t, (unsigned char)s.ptr[run]);
+		s = str_from(s, run + 1);
 	}
-	put(t, s.len != 0 ? s.ptr + run : NULL, s.len - run);
 	text_char(t, '"');
 }
 

@@ -31,7 +31,12 @@ void text_init_arena(struct text *t, struct arena *a, size_t cap);
 
 void text_char(struct text *t, char c);
 void text_str(struct text *t, struct str s);
-void text_z(struct text *t, const char *text_z);
+/* Inline, so that the length of a literal is known when it is compiled. */
+static inline void text_z(struct text *t, const char *text_z)
+{
+	text_str(t, str_from_z(text_z));
+}
+
 void text_u64(struct text *t, uint64_t v);
 
 /* s as a JSON string with its quotes. Bytes from 0x80 up stand for U+0080..U+00FF (one byte, one character), and

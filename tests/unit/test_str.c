@@ -114,6 +114,36 @@ static void test_token(void **state)
 	}
 }
 
+static size_t plain_slowly(struct str s)
+{
+	size_t n = 0;
+
+	while (n < s.len && s.ptr[n] >= ' ' && s.ptr[n] <= '~' && s.ptr[n] != '"' && s.ptr[n] != '\\')
+		n++;
+	return n;
+}
+
+/* Every byte at every place, in front of and behind every other kind, at lengths around the eight bytes taken at once. */
+static void test_plain(void **state)
+{
+	static const char around[] = {
+		' ', '~', '!', '#', '[', ']', 'a', '\x7f', '\x1f', '"', '\\', '\x80', '\xff', '\0'};
+	char bytes[26];
+
+	(void)state;
+	assert_int_equal(str_plain(str_make(NULL, 0)), 0);
+	for (size_t fill = 0; fill < sizeof(around); fill++)
+		for (size_t len = 1; len <= sizeof(bytes); len++)
+			for (size_t at = 0; at < len; at++)
+				for (int c = 0; c < 256; c++) {
+					memset(bytes, 'a', at);
+					memset(bytes + at, around[fill], len - at);
+					bytes[at] = (char)c;
+					assert_int_equal(str_plain(str_make(bytes, len)),
+						plain_slowly(str_make(bytes, len)));
+				}
+}
+
 static void test_nearest(void **state)
 {
 	static const struct str names[] = {
@@ -167,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_to_u64),
 		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_hex),
 	};

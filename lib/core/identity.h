@@ -32,6 +32,7 @@ enum token_slot { TOKEN_SLOT_CURRENT, TOKEN_SLOT_PREVIOUS, TOKEN_SLOT_COUNT };
 
 struct identity {
 	struct str name;
+	struct str token_file;  /* for people: where its current token is read from, as configured; empty: given as a digest */
 	const uint16_t *limits; /* indices into the ruleset's limits; these replace the rule's */
 	size_t n_limits;        /* 0: exempt */
 };

@@ -16,6 +16,7 @@
 
 struct store;
 struct notice;
+struct watch;
 
 #define RULE_LABELS_MAX 200
 enum { RULE_LABEL_NONE, RULE_LABEL_OTHER, RULE_LABELS_EXTRA }; /* behind the rules' own labels */
@@ -27,6 +28,7 @@ struct identity_counter {
 
 struct engine_worker {
 	struct engine *engine;
+	unsigned index;
 	metric_counter *decisions;
 	struct identity_counter *identities; /* [identity][slot] */
 	metric_counter *key_fallbacks;       /* [limit] */
@@ -41,6 +43,7 @@ struct engine {
 	const struct ruleset *rules;
 	struct store *store;
 	struct notice *notice;
+	struct watch *watch;
 	struct engine_worker *workers;
 	unsigned n_workers;
 	size_t n_own_labels, n_rule_labels;

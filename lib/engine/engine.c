@@ -9,6 +9,7 @@
 
 #include "store/store.h"
 #include "watch/notice.h"
+#include "watch/watch.h"
 
 #include "base/log.h"
 
@@ -23,6 +24,7 @@ static enum err workers_new(struct engine *e)
 		struct engine_worker *w = &e->workers[i];
 
 		w->engine = e;
+		w->index = i;
 		w->decisions = calloc(e->n_rule_labels * DOOR_COUNT * REASON_COUNT, sizeof(*w->decisions));
 		w->identities = calloc(e->rules->identities.n * TOKEN_SLOT_COUNT + 1, sizeof(*w->identities));
 		w->key_fallbacks = calloc(e->rules->n_limits + 1, sizeof(*w->key_fallbacks));
@@ -47,6 +49,8 @@ enum err engine_open(struct engine **ret, const struct ruleset *rules, struct st
 	error = workers_new(e);
 	if (error == ERR_OK)
 		error = notice_new(&e->notice);
+	if (error == ERR_OK)
+		error = watch_open(&e->watch, rules, workers);
 	if (error != ERR_OK) {
 		engine_close(e);
 		return error;
@@ -66,6 +70,7 @@ void engine_close(struct engine *e)
 	}
 	free(e->workers);
 	notice_free(e->notice);
+	watch_close(e->watch);
 	free(e);
 }
 
@@ -77,6 +82,11 @@ const struct ruleset *engine_rules(const struct engine *e)
 struct engine_worker *engine_worker_at(struct engine *e, unsigned index)
 {
 	return &e->workers[index];
+}
+
+struct watch *engine_watch(struct engine *e)
+{
+	return e->watch;
 }
 
 /* Rules beyond the cap share the label "_other"; a verdict without a rule has an empty one. */
@@ -170,6 +180,7 @@ void engine_decide(struct engine_worker *w, const struct request *req, struct ar
 	count_verdict(w, req, &plan, ret, now);
 	if (ret->warnings != 0 || req->fault != REASON_ALLOWED)
 		notice_verdict(e->notice, e->rules, req, ret);
+	watch_verdict(e->watch, w->index, req, ret, now);
 	if (log_wants(LOG_DEBUG))
 		log_decision(req, ret);
 }

@@ -2,10 +2,10 @@
 /*
  * engine: one decision from request to verdict: plan, store, conclude. Counts what it decides.
  *
- * Model      An engine has one ruleset, one store, one notice board and a fixed number of workers. Each worker counts for
+ * Model      An engine has one ruleset, one store, one notice board, one watch and a fixed number of workers. Each worker counts for
  *            itself; a scrape sums. Deciding never fails: a request that cannot be judged gets reason internal.
  * Units      ns on the loop's clock.
- * Ownership  The engine owns its workers and its notice board; ruleset and store are the caller's and must outlive it.
+ * Ownership  The engine owns its workers, notice board and watch; ruleset and store are the caller's and must outlive it.
  * Threads    engine_worker: confined to one thread. engine_open/close: before and after the workers.
  *            engine_metrics_write: any one thread, while workers run.
  * Blocking   only on the store.
@@ -27,6 +27,7 @@
 struct store;
 struct engine;
 struct engine_worker;
+struct watch;
 
 MUST_USE enum err engine_open(struct engine **ret, const struct ruleset *rules, struct store *store, unsigned workers);
 void engine_close(struct engine *e); /* NULL is fine */
@@ -34,7 +35,10 @@ void engine_close(struct engine *e); /* NULL is fine */
 const struct ruleset *engine_rules(const struct engine *e);
 struct engine_worker *engine_worker_at(struct engine *e, unsigned index);
 
-/* Judges, charges, counts, and has the notice board look at the verdict. */
+/* For findings, own services and top lists. */
+struct watch *engine_watch(struct engine *e);
+
+/* Judges, charges, counts, and has the notice board and the watch look at the verdict. */
 void engine_decide(struct engine_worker *w, const struct request *req, struct arena *a, ns now, struct verdict *ret);
 
 /* The same decision with its reasoning; charges and counts nothing. */

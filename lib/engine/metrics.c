@@ -9,6 +9,7 @@
 
 #include "store/store.h"
 #include "watch/notice.h"
+#include "watch/watch.h"
 
 #include "base/metric.h"
 
@@ -150,6 +151,15 @@ static void write_single(struct text *t, enum metric m, const char *name, struct
 	metric_sample(t, m, &label, 1, number);
 }
 
+static void write_suppressed(struct engine *e, struct text *t)
+{
+	struct metric_label notice = {"stream", STR("notice")}, own = {"stream", STR("own_service")};
+
+	metric_family(t, METRIC_LOG_SUPPRESSED);
+	metric_sample(t, METRIC_LOG_SUPPRESSED, &notice, 1, notice_suppressed(e->notice));
+	metric_sample(t, METRIC_LOG_SUPPRESSED, &own, 1, watch_suppressed(e->watch));
+}
+
 void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now)
 {
 	struct store_usage usage;
@@ -166,7 +176,8 @@ void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now)
 	write_single(t, METRIC_STATE_CAPACITY, "store", store_label, usage.capacity);
 	write_single(t, METRIC_STATE_OVERFLOW, "store", store_label, usage.overflow_total);
 	write_single(t, METRIC_CONFIG_INFO, "hash", e->rules->hash, 1);
-	write_single(t, METRIC_LOG_SUPPRESSED, "stream", STR("notice"), notice_suppressed(e->notice));
+	watch_metrics_write(e->watch, t, now, wall_now);
+	write_suppressed(e, t);
 	write_single(t, METRIC_LABEL_OVERFLOW, "family", STR("postern_decisions_total"),
 		sum_member(e, offsetof(struct engine_worker, label_overflow), 0));
 }

@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum finding_level { FINDING_WARNING, FINDING_NOTE };
 
@@ -51,12 +52,14 @@ struct str signal_text(enum signal s);
 struct finding {
 	enum finding_code code;
 	const struct rule *rule;
-	char key_z[FINDING_KEY_BYTES];   /* the chosen address as text; "none" where there is none */
-	unsigned signals;                /* bits 1 << enum signal */
-	ns since;                        /* since 1970: the first request of this evidence */
+	char key_z[FINDING_KEY_BYTES]; /* the chosen address as text; "none" where there is none */
+	unsigned signals; /* bits 1 << enum signal */
+	uint64_t requests; /* that it rests on, estimated where the rule is busy */
+	ns since; /* since 1970: the first request of this evidence */
 	char text_z[FINDING_TEXT_BYTES]; /* plain words, ASCII: what was seen, numbers, since when */
-	char cure_z[FINDING_CURE_BYTES]; /* what to do: "client": {...} complete, or which hop must send which header */
-	bool cure_is_setting;            /* cure_z holds a member of the configuration (behind words where it is conditional) */
+	char cure_z
+		[FINDING_CURE_BYTES]; /* what to do: "client": {...} complete, or which hop must send which header */
+	bool cure_is_setting; /* cure_z holds a member of the configuration (behind words where it is conditional) */
 };
 
 struct watch;

@@ -32,15 +32,15 @@
 #define OWN_TEXT_BYTES 640
 
 struct own_refusal {
-	char remote_addr_z[64];                /* as told, visible ASCII, cut */
-	char client_z[64];                     /* the chosen address; "none" where there is none */
+	char remote_addr_z[64]; /* as told, visible ASCII, cut */
+	char client_z[64]; /* the chosen address; "none" where there is none */
 	enum token_state token;
-	enum reason reason;                    /* of the last one */
-	const struct rule *rule;               /* of the last one; may be NULL */
+	enum reason reason; /* of the last one */
+	const struct rule *rule; /* of the last one; may be NULL */
 	const struct identity *identity_guess; /* NULL: no idea */
 	uint64_t count;
 	ns first, last;
-	char text_z[OWN_TEXT_BYTES];           /* plain words: what it is and what to do */
+	char text_z[OWN_TEXT_BYTES]; /* plain words: what it is and what to do */
 };
 
 struct own_ledger {
@@ -50,7 +50,7 @@ struct own_ledger {
 	ns first_used, last_used;
 	struct ip addresses[OWN_ADDRESSES_MAX]; /* remote_addr, not the client; the last used first */
 	size_t n_addresses;
-	uint64_t addresses_left_out;            /* how often a new address pushed out an old one */
+	uint64_t addresses_left_out; /* how often a new address pushed out an old one */
 };
 
 struct watch;

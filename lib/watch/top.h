@@ -29,13 +29,14 @@ struct top_row {
 	uint8_t key[CLIENT_KEY_BYTES]; /* for client_key_text */
 	size_t key_len;
 	uint64_t requests; /* or refusals, by kind */
-	uint64_t error;    /* at most so much too high */
+	uint64_t error; /* at most so much too high */
 };
 
 struct watch;
 
 /* One rule's list, the highest first; rule_index as in the ruleset. Returns how many of at most max were written. */
-size_t top_read(struct watch *w, size_t rule_index, enum top_kind kind, ns now, struct top_row *ret, size_t max);
+size_t top_read(
+	struct watch *w, size_t rule_index, enum top_kind kind, ns now, struct top_row *ret, size_t max);
 
 /* All rules' lists in one, the highest first. */
 size_t top_read_all(struct watch *w, enum top_kind kind, ns now, struct top_row *ret, size_t max);

@@ -27,6 +27,7 @@
 #include "core/verdict.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define WATCH_RULES_MAX 64
 
@@ -39,18 +40,23 @@ void watch_close(struct watch *w); /* NULL is fine */
 size_t watch_bytes(const struct watch *w);
 
 /* Call for every verdict, in the thread of that worker. */
-void watch_verdict(struct watch *w, unsigned worker, const struct request *req, const struct verdict *v, ns now);
+void watch_verdict(
+	struct watch *w, unsigned worker, const struct request *req, const struct verdict *v, ns now);
 
 /* Call about once a second, in one thread: writes one log line for each new warning and one when it clears by itself, and
  * one for own services that were refused (at most OWN_LINES_PER_MINUTE). */
 void watch_tick(struct watch *w, ns now, ns wall_now);
 
-/* At a reload, before to sees its first verdict: takes over by name what from knows: ledger, refusals of own services, and
- * the top lists. Signals are taken over too unless client, own_networks or identities differ: then they start anew, and
- * the next tick says that what was warned of has cleared. from may still be in use by its workers. */
-void watch_carry(struct watch *to, struct watch *from, ns now);
+/* At a reload, before to sees its first verdict: takes over by name the ledger (a token's row follows the token into
+ * another slot) and the refusals of own services. Signals and top lists are taken over too unless client, own_networks or
+ * identities differ: then they start anew, and the next tick says that what was warned of has cleared. Both have the same
+ * number of workers. from may still be in use by them. */
+void watch_carry(struct watch *to, struct watch *from);
 
 /* The families of api/metrics.def that watch owns. */
 void watch_metrics_write(struct watch *w, struct text *t, ns now, ns wall_now);
+
+/* Log lines left out by the rate limit. */
+uint64_t watch_suppressed(struct watch *w);
 
 #endif

@@ -22,4 +22,8 @@ void explain_json(struct text *t, const struct ruleset *rules, const struct requ
 void explain_words(
 	struct text *t, const struct ruleset *rules, const struct request *req, const struct explanation *e);
 
+/* The members of "explain" that tell how the client was found, without braces. */
+void explain_client_json(
+	struct text *t, const struct ruleset *rules, const struct client *c, const struct client_trace *trace);
+
 #endif

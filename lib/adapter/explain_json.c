@@ -77,12 +77,10 @@ static void json_bool(struct text *t, const char *name, bool value)
 	text_z(t, value ? "true" : "false");
 }
 
-static void json_client(struct text *t, const struct ruleset *rules, const struct explanation *e)
+void explain_client_json(
+	struct text *t, const struct ruleset *rules, const struct client *c, const struct client_trace *trace)
 {
-	const struct client *c = &e->verdict.client;
-	const struct client_trace *trace = &e->trace.client;
-
-	write_name(t, ", ", "strategy");
+	write_name(t, "", "strategy");
 	text_json(t, strategy_word(rules->client.strategy));
 	write_name(t, ", ", "address");
 	text_z(t, c->has_address ? "\"" : "null");
@@ -138,7 +136,8 @@ void explain_json(struct text *t, const struct ruleset *rules, const struct requ
 	write_name(t, "{", "config");
 	text_json(t, rules->hash);
 	if (e->verdict.has_client) {
-		json_client(t, rules, e);
+		text_z(t, ", ");
+		explain_client_json(t, rules, &e->verdict.client, &e->trace.client);
 		if (e->trace.has_path) {
 			write_name(t, ", ", "path");
 			text_json(t, e->trace.path_normalised);

@@ -110,7 +110,7 @@ static void report(const struct config *c, struct fault_list *faults, enum fault
 
 void config_check_listeners(const struct config *c, struct fault_list *faults)
 {
-	const struct config_listen *http = &c->listen[LISTEN_HTTP];
+	const struct config_listen *http = &c->listen[LISTEN_HTTP], *admin = &c->listen[LISTEN_ADMIN];
 
 	if (!http->on)
 		report(c, faults, FAULT_ERROR, PROBLEM_CONFLICT, "/listen/http",
@@ -118,6 +118,10 @@ void config_check_listeners(const struct config *c, struct fault_list *faults)
 	else if (!c->callers_named && !endpoint_is_local(&http->endpoint))
 		report(c, faults, FAULT_ERROR, PROBLEM_MISSING_MEMBER, "/listen/http",
 			"this address is reachable from other machines: say in \"callers\" who may ask");
+	if (admin->on && !endpoint_is_local(&admin->endpoint))
+		report(c, faults, FAULT_ERROR, PROBLEM_NOT_LOCAL, "/listen/admin",
+			"this address is reachable from other machines, and whoever reaches admin sees and forgives "
+			"everybody: loopback or a Unix socket only");
 	if (c->callers_named && !c->has_caller_key && !callers_are_local(c))
 		report(c, faults, FAULT_WARNING, PROBLEM_RISKY, "/callers",
 			"any of these callers can empty anybody's bucket; \"caller_key_file\" makes them "

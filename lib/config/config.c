@@ -29,7 +29,7 @@ struct config_block {
 struct str listen_name_word(enum listen_name n)
 {
 	static const struct str words[LISTEN_COUNT] = {
-		[LISTEN_HTTP] = {"http", 4}, [LISTEN_OPS] = {"ops", 3}};
+		[LISTEN_HTTP] = {"http", 4}, [LISTEN_OPS] = {"ops", 3}, [LISTEN_ADMIN] = {"admin", 5}};
 
 	return words[n];
 }
@@ -61,8 +61,9 @@ static bool same_endpoint(const struct endpoint *a, const struct endpoint *b)
 
 static void compile_listeners(struct load *l)
 {
-	static const enum setting settings[LISTEN_COUNT] = {
-		[LISTEN_HTTP] = SETTING_LISTEN_HTTP, [LISTEN_OPS] = SETTING_LISTEN_OPS};
+	static const enum setting settings[LISTEN_COUNT] = {[LISTEN_HTTP] = SETTING_LISTEN_HTTP,
+		[LISTEN_OPS] = SETTING_LISTEN_OPS,
+		[LISTEN_ADMIN] = SETTING_LISTEN_ADMIN};
 	struct config_listen *listen = l->config->listen;
 	size_t outer = load_enter(l, STR("listen")), mark;
 	struct str s;

@@ -31,7 +31,7 @@
 #include <stddef.h>
 
 /* Listeners of this version. */
-enum listen_name { LISTEN_HTTP, LISTEN_OPS, LISTEN_COUNT };
+enum listen_name { LISTEN_HTTP, LISTEN_OPS, LISTEN_ADMIN, LISTEN_COUNT };
 
 struct config_listen {
 	bool on;
@@ -73,12 +73,13 @@ MUST_USE enum err config_load_file(struct config **ret, const char *path_z, cons
 MUST_USE enum err config_load_text(struct config **ret, struct str text, const char *base_dir_z,
 	const struct config_options *options, struct fault_list *faults);
 
-/* Checks that need the final listeners (after --listen): beyond loopback without named callers, callers without a key. */
+/* Checks that need the final listeners (after --listen): beyond loopback without named callers, callers without a key,
+ * an admin listener that others can reach. */
 void config_check_listeners(const struct config *c, struct fault_list *faults);
 
 void config_free(struct config *c); /* NULL is fine */
 
-struct str listen_name_word(enum listen_name n); /* "http", "ops" */
+struct str listen_name_word(enum listen_name n); /* "http", "ops", "admin" */
 
 /* The token in the bytes of a token file: without the one line end that editors write. */
 struct str config_token_text(struct str bytes);

@@ -7,7 +7,7 @@
  * Units      ns on the loop's clock.
  * Ownership  The engine owns its workers, notice board and watch; ruleset and store are the caller's and must outlive it.
  * Threads    engine_worker: confined to one thread. engine_open/close: before and after the workers.
- *            engine_metrics_write: any one thread, while workers run.
+ *            engine_metrics_write, engine_*_read, engine_bucket_forgive: any thread, while workers run.
  * Blocking   only on the store.
  * Errors     engine_open: ERR_MEMORY.
  * Limits     at most 200 rule labels in metrics, the rest is booked under "_other".
@@ -23,6 +23,10 @@
 #include "core/policy.h"
 #include "core/request.h"
 #include "core/verdict.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct store;
 struct engine;
@@ -44,6 +48,23 @@ void engine_decide(struct engine_worker *w, const struct request *req, struct ar
 /* The same decision with its reasoning; charges and counts nothing. */
 void engine_explain(struct engine_worker *w, const struct request *req, struct arena *a, ns now,
 	struct explanation *ret);
+
+/* Decisions since start, by reason. */
+void engine_decisions_read(const struct engine *e, uint64_t ret[REASON_COUNT]);
+
+/* How full the store is; counted by walking it. */
+struct engine_table {
+	uint64_t entries, capacity, overflow_total;
+	size_t bytes;
+};
+void engine_table_read(struct engine *e, ns now, struct engine_table *ret);
+
+/* What is in one bucket; takes nothing. */
+void engine_bucket_read(
+	struct engine *e, const struct limit *limit, const struct policy_keys *keys, ns now, struct taking *ret);
+
+/* As store_forgive. */
+bool engine_bucket_forgive(struct engine *e, const struct policy_keys *keys, ns now);
 
 /* The families that engine and store own, in Prometheus text form. wall_now: time since 1970 at the same moment as now. */
 void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now);

@@ -63,6 +63,7 @@ static void decide(struct doors *d, struct exchange *x)
 	}
 	find_id(d, x, &req);
 	engine_decide(d->engine, &req, &x->arena, loop_now(d->loop), &verdict);
+	probe_see(d->probes, &d->config->rules, &req, &verdict, loop_now(d->loop));
 	if (req.fault == REASON_CALLER_NOT_ALLOWED && x->door->takes_body) {
 		problem_set(&x->problem, PROBLEM_CALLER_NOT_ALLOWED,
 			"the caller is not listed or showed no valid key");

@@ -18,12 +18,14 @@
 #include "io/loop.h"
 #include "server/http.h"
 #include "server/metrics.h"
+#include "server/probe.h"
 
 struct doors {
 	const struct config *config;
 	const struct loop *loop;
 	struct engine_worker *engine;
 	struct server_counters *counters;
+	struct probe_board *probes;
 };
 
 struct http_service doors_service(struct doors *d);

@@ -204,12 +204,16 @@ char *exchange_body_heap(struct exchange *x, size_t n)
 {
 	char *bytes = malloc(n);
 
-	if (bytes == NULL)
-		return NULL;
+	if (bytes != NULL)
+		exchange_body_own(x, bytes, n);
+	return bytes;
+}
+
+void exchange_body_own(struct exchange *x, char *bytes, size_t n)
+{
 	body_free(x);
 	x->body = bytes;
 	x->body_cap = n;
-	return bytes;
 }
 
 void exchange_answer_problem(struct exchange *x)

@@ -93,6 +93,9 @@ void exchange_body_refuse(struct exchange *x);
 /* Takes n bytes from the heap as the exchange's body, in place of what it had; NULL without memory. */
 char *exchange_body_heap(struct exchange *x, size_t n);
 
+/* Takes over n bytes of the heap as the exchange's body, in place of what it had. */
+void exchange_body_own(struct exchange *x, char *bytes, size_t n);
+
 /* Makes the answer out of the problem. */
 void exchange_answer_problem(struct exchange *x);
 

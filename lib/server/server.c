@@ -8,20 +8,23 @@
 #include "server/server.h"
 
 #include "server/acceptor.h"
+#include "server/admin.h"
 #include "server/ops.h"
 #include "server/worker.h"
 
 #include "base/log.h"
 #include "io/proc.h"
+#include "watch/watch.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPS_CONNECTIONS_MAX 64
-#define OPS_HEADER_BYTES ((size_t)8 * 1024)
-#define OPS_BODY_BYTES ((size_t)0)
+/* Of ops and admin each. */
+#define SIDE_CONNECTIONS_MAX 64
+#define SIDE_HEADER_BYTES ((size_t)8 * 1024)
 #define LOOK_NS (10 * NS_PER_MS)
+#define WATCH_NS NS_PER_S
 
 struct server {
 	const struct config *config;
@@ -29,10 +32,15 @@ struct server {
 	unsigned n_workers, next_worker;
 	struct acceptor acceptors[LISTEN_COUNT];
 	struct connection_counters connections[LISTEN_COUNT];
-	struct exchange_pool ops_pool;
+	struct probe_board *probes;
 	struct ops ops;
-	struct http *ops_http;
+	struct admin admin;
+	struct side {
+		struct exchange_pool pool;
+		struct http *http;
+	} sides[LISTEN_COUNT]; /* of ops and admin, on worker 0 */
 	struct loop_fd signals;
+	struct loop_timer watch;
 	atomic_bool draining, closing;
 	struct loop_timer step;
 	ns deadline;
@@ -122,11 +130,11 @@ static void deal_http(void *arg, struct connection *c)
 	worker_hand(s->workers[s->next_worker], c);
 }
 
-static void deal_ops(void *arg, struct connection *c)
+static void deal_side(void *arg, struct connection *c)
 {
-	struct server *s = arg;
+	struct side *side = arg;
 
-	http_add(s->ops_http, c);
+	http_add(side->http, c);
 }
 
 static enum err workers_open(struct server *s, struct engine *engine)
@@ -136,7 +144,7 @@ static enum err workers_open(struct server *s, struct engine *engine)
 		return ERR_MEMORY;
 	for (; s->n_workers < s->config->workers; s->n_workers++) {
 		enum err e = worker_open(&s->workers[s->n_workers], s->config,
-			engine_worker_at(engine, s->n_workers), &s->closing);
+			engine_worker_at(engine, s->n_workers), s->probes, &s->closing);
 
 		if (e != ERR_OK)
 			return e;
@@ -144,19 +152,38 @@ static enum err workers_open(struct server *s, struct engine *engine)
 	return ERR_OK;
 }
 
-static enum err ops_open(struct server *s, struct engine *engine)
+static void watch_look(void *arg)
 {
+	struct server *s = arg;
+	struct loop *loop = s->workers[0]->loop;
+
+	watch_tick(engine_watch(s->ops.engine), loop_now(loop), clock_wall_ns());
+	loop_timer_set(loop, &s->watch, loop_now(loop) + WATCH_NS);
+}
+
+static enum err side_open(
+	struct server *s, enum listen_name name, const struct http_service *service, size_t body_max_bytes)
+{
+	struct side *side = &s->sides[name];
 	const struct http_options options = {
-		.listener = LISTEN_OPS,
-		.service = ops_service(&s->ops),
-		.pool = &s->ops_pool,
+		.listener = name,
+		.service = *service,
+		.pool = &side->pool,
 		.counters = &s->workers[0]->counters,
 		.closing = &s->closing,
-		.header_bytes = OPS_HEADER_BYTES,
-		.max_connections = OPS_CONNECTIONS_MAX,
+		.header_bytes = SIDE_HEADER_BYTES,
+		.max_connections = SIDE_CONNECTIONS_MAX,
 		.idle_timeout_ns = s->config->http_idle_timeout_ns,
 		.request_timeout_ns = s->config->http_request_timeout_ns,
 	};
+
+	exchange_pool_init(&side->pool, SIDE_HEADER_BYTES, body_max_bytes);
+	return http_open(&side->http, s->workers[0]->loop, &options);
+}
+
+static enum err ops_open(struct server *s, struct engine *engine)
+{
+	struct http_service service;
 
 	s->ops.loop = s->workers[0]->loop;
 	s->ops.engine = engine;
@@ -165,8 +192,24 @@ static enum err ops_open(struct server *s, struct engine *engine)
 	s->ops.connections = s->connections;
 	for (; s->ops.n_counters < s->n_workers; s->ops.n_counters++)
 		s->ops.counters[s->ops.n_counters] = &s->workers[s->ops.n_counters]->counters;
-	exchange_pool_init(&s->ops_pool, OPS_HEADER_BYTES, OPS_BODY_BYTES);
-	return http_open(&s->ops_http, s->workers[0]->loop, &options);
+	service = ops_service(&s->ops);
+	return side_open(s, LISTEN_OPS, &service, 0);
+}
+
+static enum err admin_open(struct server *s, struct engine *engine)
+{
+	struct http_service service;
+
+	if (!s->config->listen[LISTEN_ADMIN].on)
+		return ERR_OK;
+	s->admin.config = s->config;
+	s->admin.loop = s->workers[0]->loop;
+	s->admin.engine = engine;
+	s->admin.own = &s->workers[0]->counters;
+	s->admin.probes = s->probes;
+	s->admin.is_unix = s->config->listen[LISTEN_ADMIN].endpoint.is_unix;
+	service = admin_service(&s->admin);
+	return side_open(s, LISTEN_ADMIN, &service, s->config->http_body_bytes);
 }
 
 static enum err listener_open(struct server *s, enum listen_name name, char *reterr_note, size_t note_size)
@@ -181,9 +224,9 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 	a->loop = s->workers[0]->loop;
 	a->config = s->config;
 	a->counters = &s->connections[name];
-	a->max_connections = name == LISTEN_OPS ? OPS_CONNECTIONS_MAX : s->config->http_max_connections;
-	a->deal = name == LISTEN_OPS ? deal_ops : deal_http;
-	a->arg = s;
+	a->max_connections = name == LISTEN_HTTP ? s->config->http_max_connections : SIDE_CONNECTIONS_MAX;
+	a->deal = name == LISTEN_HTTP ? deal_http : deal_side;
+	a->arg = name == LISTEN_HTTP ? (void *)s : &s->sides[name];
 	error = acceptor_open(a, e);
 	if (error != ERR_OK) {
 		endpoint_print(e, where);
@@ -203,9 +246,13 @@ enum err server_open(struct server **ret, const struct config *config, struct en
 	if (s == NULL)
 		return ERR_MEMORY;
 	s->config = config;
-	e = workers_open(s, engine);
+	e = probe_board_new(&s->probes);
+	if (e == ERR_OK)
+		e = workers_open(s, engine);
 	if (e == ERR_OK)
 		e = ops_open(s, engine);
+	if (e == ERR_OK)
+		e = admin_open(s, engine);
 	if (e == ERR_OK) {
 		s->signals = (struct loop_fd){.fd = signal_fd, .ready = signals_ready, .arg = s};
 		e = loop_add(s->workers[0]->loop, &s->signals, EPOLLIN);
@@ -232,6 +279,8 @@ enum err server_run(struct server *s)
 	unsigned started = 1;
 
 	s->outcome = ERR_OK;
+	s->watch = (struct loop_timer){.fire = watch_look, .arg = s};
+	loop_timer_set(s->workers[0]->loop, &s->watch, loop_now(s->workers[0]->loop) + WATCH_NS);
 	while (started < s->n_workers && s->outcome == ERR_OK) {
 		s->outcome = worker_start(s->workers[started]);
 		started += s->outcome == ERR_OK;
@@ -251,10 +300,13 @@ void server_close(struct server *s)
 		acceptor_close(&s->acceptors[name]);
 	if (s->n_workers > 0)
 		loop_remove(s->workers[0]->loop, &s->signals);
-	http_close(s->ops_http);
-	exchange_pool_done(&s->ops_pool);
+	for (unsigned name = 0; name < LISTEN_COUNT; name++) {
+		http_close(s->sides[name].http);
+		exchange_pool_done(&s->sides[name].pool);
+	}
 	for (unsigned i = 0; i < s->n_workers; i++)
 		worker_close(s->workers[i]);
 	free(s->workers);
+	probe_board_free(s->probes);
 	free(s);
 }

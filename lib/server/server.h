@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the daemon's sockets. Worker threads, one loop each; the http and ops listeners.
+ * server: the daemon's sockets. Worker threads, one loop each; the http, ops and admin listeners.
  *
  * Model      Worker 0 accepts for everybody and deals connections out round robin; each worker runs one libmicrohttpd daemon a
- *            listener in external epoll mode inside its loop. ops lives on worker 0, so that a full http listener never
- *            blinds a health check. On SIGTERM or SIGINT: not ready, drain.delay, stop accepting, one more answer with
- *            "Connection: close" on live connections, idle ones closed after a short linger, then done; a second signal, or
- *            drain.timeout, ends what is left.
+ *            listener in external epoll mode inside its loop. ops and admin live on worker 0, so that a full http
+ *            listener never blinds a health check or an operator. On SIGTERM or SIGINT: not ready, drain.delay, stop
+ *            accepting, one more answer with "Connection: close" on live connections, idle ones closed after a short
+ *            linger, then done; a second signal, or drain.timeout, ends what is left.
  * Ownership  config and engine are the caller's and outlive the server.
  * Threads    server_open, server_run and server_close are called by the main thread, which becomes worker 0.
  * Blocking   server_run until drained.

@@ -76,7 +76,7 @@ static enum err http_start(struct worker *w, const struct config *config)
 }
 
 enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
-	const atomic_bool *closing)
+	struct probe_board *probes, const atomic_bool *closing)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	enum err e;
@@ -90,8 +90,11 @@ enum err worker_open(struct worker **ret, const struct config *config, struct en
 	e = loop_new(&w->loop);
 	if (e == ERR_OK) {
 		loop_on_wake(w->loop, woken, w);
-		w->doors = (struct doors){
-			.config = config, .loop = w->loop, .engine = engine, .counters = &w->counters};
+		w->doors = (struct doors){.config = config,
+			.loop = w->loop,
+			.engine = engine,
+			.counters = &w->counters,
+			.probes = probes};
 		e = http_start(w, config);
 	}
 	if (e != ERR_OK) {

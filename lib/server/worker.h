@@ -5,7 +5,7 @@
  * Model      Everything of a question stays on one worker. Connections come through worker_hand. When closing is set and the
  *            worker woken it lingers: answers are the last of their connections, and after about 300 ms the idle ones
  *            are ended.
- * Ownership  The worker owns its loop and what hangs in it. Config, engine worker and flag are the caller's.
+ * Ownership  The worker owns its loop and what hangs in it. Config, engine worker, probe board and flag are the caller's.
  * Threads    Worker 0 is run by the thread that opened it, the others by their own. worker_hand and the
  *            loop's wake-up: shared. The rest: the thread that opened it, before worker_start or after worker_join.
  * Blocking   worker_join.
@@ -42,7 +42,7 @@ struct worker {
 };
 
 MUST_USE enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
-	const atomic_bool *closing);
+	struct probe_board *probes, const atomic_bool *closing);
 void worker_close(struct worker *w); /* NULL is fine; cuts what is open */
 
 MUST_USE enum err worker_start(struct worker *w);

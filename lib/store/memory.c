@@ -394,6 +394,24 @@ void store_take(struct store *s, const struct charge *charges, size_t n, ns now,
 	shards_unlock(s->shards, set);
 }
 
+bool store_forgive(struct store *s, struct str key, ns now)
+{
+	const struct charge c = {.key = key};
+	struct spot spot;
+	struct entry *e;
+
+	spot_aim(s, &c, &spot);
+	shards_lock(s->shards, (uint64_t)1 << spot.shard, now);
+	now = s->shards[spot.shard].latest;
+	e = line_find(spot.lines[0], spot.tag, now);
+	if (e == NULL)
+		e = line_find(spot.lines[1], spot.tag, now);
+	if (e != NULL)
+		e->paid_at = 0;
+	shards_unlock(s->shards, (uint64_t)1 << spot.shard);
+	return e != NULL;
+}
+
 /* The lock is given back every 64 KiB, so that a scrape of a large table never holds up a decision for long. */
 static uint64_t shard_count(struct shard *shard, const struct line *lines, size_t n, ns now)
 {

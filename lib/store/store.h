@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "core/charge.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ void store_close(struct store *s); /* NULL is fine */
 
 /* Takes or peeks n charges (1 to CHARGES_MAX) as charge.h says and fills n takings. */
 void store_take(struct store *s, const struct charge *charges, size_t n, ns now, struct taking *ret_takings);
+
+/* The bucket of this key owes nothing any more. False if it owed nothing before. A newcomer that is charged to an overflow
+ * bucket has none of its own: what a whole network owes together is not one key's to be forgiven. */
+bool store_forgive(struct store *s, struct str key, ns now);
 
 struct store_usage {
 	uint64_t entries;   /* buckets in debt now, overflow buckets left out; counted by walking, for a scrape */

@@ -56,7 +56,6 @@ static const struct fault_case cases[] = {
 	{ "{@'domains': {'edge': {}}}", "not_in_this_version", "/domains", "domains" },
 	{ "{@'grpc': {'streams': 1}}", "not_in_this_version", "/grpc", "" },
 	{ "{'listen': {@'grpc': '127.0.0.1:9181'}}", "not_in_this_version", "/listen/grpc", "" },
-	{ "{'listen': {@'admin': '127.0.0.1:9183'}}", "not_in_this_version", "/listen/admin", "" },
 	{ "{'store': {'address': '127.0.0.1:6379', 'kind': @'redis'}}", "not_in_this_version", "/store/kind", "redis" },
 	{ "{'log': {@'decisions': {}}}", "not_in_this_version", "/log/decisions", "" },
 

@@ -96,6 +96,9 @@ static void test_builtin(void **state)
 	assert_string_equal(text_z, "127.0.0.1:9180");
 	(void)endpoint_print(&c->listen[LISTEN_OPS].endpoint, text_z);
 	assert_string_equal(text_z, "127.0.0.1:9182");
+	assert_true(c->listen[LISTEN_ADMIN].on);
+	(void)endpoint_print(&c->listen[LISTEN_ADMIN].endpoint, text_z);
+	assert_string_equal(text_z, "127.0.0.1:9183");
 	assert_true(!c->callers_named && c->callers_unix && !c->has_caller_key);
 	assert_true(set_has(&c->callers, "127.9.9.9") && set_has(&c->callers, "::1") &&
 		    !set_has(&c->callers, "10.0.0.1"));
@@ -387,6 +390,12 @@ static void test_listeners(void **state)
 		{"{\"listen\": {\"http\": \"10.0.0.1:9180\"}, \"callers\": [\"10.0.0.0/8\"]}", "risky",
 			"/callers"},
 		{"{\"listen\": {\"http\": null}}", "conflict", "/listen/http"},
+		{"{\"listen\": {\"admin\": null}}", NULL, NULL},
+		{"{\"listen\": {\"admin\": \"unix:/tmp/x\"}}", NULL, NULL},
+		{"{\"listen\": {\"admin\": \"[::1]:0\"}}", NULL, NULL},
+		{"{\"listen\": {\"admin\": \"0.0.0.0:9183\"}}", "not_local", "/listen/admin"},
+		{"{\"listen\": {\"admin\": \"10.0.0.1:9183\"}, \"callers\": [\"127.0.0.1\"]}", "not_local",
+			"/listen/admin"},
 		{"{\"callers\": [\"::1\", \"127.0.0.2\", \"unix\"]}", NULL, NULL},
 		{"{\"callers\": [\"127.0.0.1\", \"fd00::/64\"]}", "risky", "/callers"},
 	};

@@ -248,6 +248,47 @@ static void exhaust_five_a_minute(struct store *s)
 	assert_true(take_one(s, c, NOW).refused);
 }
 
+/* Forgiving one key leaves every other as it was; a debt that is paid, or nobody's, is none. */
+static void test_forgive(void **state)
+{
+	struct store *s = store_of(MIB);
+	struct bucket_rule three = rule_of(3, HOUR_NS, 3);
+	struct charge a = charge_of(three, "A", 3), b = charge_of(three, "B", 2);
+
+	(void)state;
+	assert_false(store_forgive(s, a.key, NOW));
+	take_one(s, a, NOW);
+	take_one(s, b, NOW);
+	assert_true(peek_one(s, a, NOW).refused);
+	assert_true(store_forgive(s, a.key, NOW));
+	assert_false(store_forgive(s, a.key, NOW));
+	assert_int_equal(peek_one(s, a, NOW).remaining, 3);
+	assert_int_equal(peek_one(s, a, NOW).next_ns, 0);
+	assert_int_equal(peek_one(s, b, NOW).remaining, 1);
+	assert_int_equal(usage_of(s, NOW).entries, 1);
+	assert_false(take_one(s, a, NOW).refused);
+	assert_true(take_one(s, a, NOW).refused);
+	assert_false(store_forgive(s, b.key, NOW + HOUR_NS));
+	store_close(s);
+}
+
+/* A key without room of its own owes together with its network: that debt stays, whoever of it is forgiven. */
+static void test_forgive_overflow(void **state)
+{
+	struct store *s = store_of(STORE_BYTES_MIN);
+	struct bucket_rule one = rule_of(1, HOUR_NS, 1);
+	char key_z[32];
+	unsigned i = 0;
+
+	(void)state;
+	do {
+		snprintf(key_z, sizeof key_z, "key %u", i++);
+	} while (!take_one(s, charge_of(one, key_z, 1), NOW).overflow);
+	assert_false(store_forgive(s, str_from_z(key_z), NOW));
+	assert_true(peek_one(s, charge_of(one, key_z, 1), NOW).refused);
+	store_close(s);
+}
+
 static void test_changed_limit(void **state)
 {
 	struct charge more_room = charge_of(rule_of(5, 60 * NS_PER_S, 8), "K", 1);
@@ -681,6 +722,8 @@ int main(void)
 		cmocka_unit_test(test_one_key_twice),
 		cmocka_unit_test(test_many_new_keys),
 		cmocka_unit_test(test_peek),
+		cmocka_unit_test(test_forgive),
+		cmocka_unit_test(test_forgive_overflow),
 		cmocka_unit_test(test_changed_limit),
 		cmocka_unit_test(test_lowered_limit),
 		cmocka_unit_test(test_lagging_clock),

@@ -17,13 +17,13 @@
 static char answer[] =
 	"{\"decision\": \"allow\", \"reason\": \"allowed\", \"status\": 200, \"client\": {\"address\": "
 	"\"203.0.113.9\", "
-	"\"reason\": \"peer\", \"decided\": true}, \"identity\": null, \"token\": \"absent\", \"rule\": "
-	"\"default\", "
-	"\"limits\": [{\"name\": \"per-client\", \"quota\": 300, \"window\": 60, \"remaining\": 299, "
-	"\"reset\": 1}], "
-	"\"response_headers\": {\"RateLimit-Policy\": \"\\\"per-client\\\";q=300;w=60\", \"RateLimit\": "
-	"\"\\\"per-client\\\";r=299;t=1\"}, \"upstream_headers\": {\"X-Postern-Client\": \"203.0.113.9\", "
-	"\"X-Postern-Identity\": \"\"}, \"remove_headers\": [\"X-Internal-Token\"]}\n";
+	"\"reason\": \"trusted_range\", \"decided\": true}, \"identity\": null, \"token\": \"absent\", "
+	"\"rule\": "
+	"\"default\", \"limits\": [{\"name\": \"per-client\", \"quota\": 1000000, \"window\": 1, "
+	"\"remaining\": 999999, "
+	"\"reset\": 1}], \"response_headers\": {\"RateLimit-Policy\": \"\\\"per-client\\\";q=1000000;w=1\", "
+	"\"RateLimit\": \"\\\"per-client\\\";r=999999;t=1\"}, \"upstream_headers\": {\"X-Postern-Client\": "
+	"\"203.0.113.9\", \"X-Postern-Identity\": \"\"}, \"remove_headers\": [\"X-Internal-Token\"]}\n";
 
 /* An answer in the first call would close the connection. */
 static enum MHD_Result serve(void *response, struct MHD_Connection *c, const char *url, const char *method,
@@ -52,7 +52,8 @@ int main(void)
 	struct MHD_Daemon *daemon;
 
 	if (response == NULL ||
-		MHD_add_response_header(response, "Content-Type", "application/json") != MHD_YES)
+		MHD_add_response_header(response, "Content-Type", "application/json") != MHD_YES ||
+		MHD_add_response_header(response, "Cache-Control", "no-store") != MHD_YES)
 		return 1;
 	daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, serve, response,
 		MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

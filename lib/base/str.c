@@ -34,7 +34,8 @@ bool str_starts_with_nocase(struct str s, struct str prefix)
 {
 	if (s.len < prefix.len)
 		return false;
-	for (size_t i = 0; i < prefix.len; i++)
+	/* From the end: header names of one length begin alike, X-Forwarded-For and X-Forwarded-Uri. */
+	for (size_t i = prefix.len; i-- > 0;)
 		if (s.ptr[i] != prefix.ptr[i] && str_lower_char(s.ptr[i]) != str_lower_char(prefix.ptr[i]))
 			return false;
 	return true;

@@ -17,6 +17,7 @@
 struct store;
 struct notice;
 struct watch;
+struct watch_worker;
 
 #define RULE_LABELS_MAX 200
 enum { RULE_LABEL_NONE, RULE_LABEL_OTHER, RULE_LABELS_EXTRA }; /* behind the rules' own labels */
@@ -28,7 +29,7 @@ struct identity_counter {
 
 struct engine_worker {
 	struct engine *engine;
-	unsigned index;
+	struct watch_worker *watch;
 	metric_counter *decisions;
 	struct identity_counter *identities; /* [identity][slot] */
 	metric_counter *key_fallbacks;       /* [limit] */

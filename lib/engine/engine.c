@@ -24,7 +24,6 @@ static enum err workers_new(struct engine *e)
 		struct engine_worker *w = &e->workers[i];
 
 		w->engine = e;
-		w->index = i;
 		w->decisions = calloc(e->n_rule_labels * DOOR_COUNT * REASON_COUNT, sizeof(*w->decisions));
 		w->identities = calloc(e->rules->identities.n * TOKEN_SLOT_COUNT + 1, sizeof(*w->identities));
 		w->key_fallbacks = calloc(e->rules->n_limits + 1, sizeof(*w->key_fallbacks));
@@ -51,6 +50,8 @@ enum err engine_open(struct engine **ret, const struct ruleset *rules, struct st
 		error = notice_new(&e->notice);
 	if (error == ERR_OK)
 		error = watch_open(&e->watch, rules, workers);
+	for (unsigned i = 0; error == ERR_OK && i < workers; i++)
+		e->workers[i].watch = watch_worker_at(e->watch, i);
 	if (error != ERR_OK) {
 		engine_close(e);
 		return error;
@@ -180,7 +181,7 @@ void engine_decide(struct engine_worker *w, const struct request *req, struct ar
 	count_verdict(w, req, &plan, ret, now);
 	if (ret->warnings != 0 || req->fault != REASON_ALLOWED)
 		notice_verdict(e->notice, e->rules, req, ret);
-	watch_verdict(e->watch, w->index, req, ret, now);
+	watch_verdict(w->watch, req, ret, now);
 	if (log_wants(LOG_DEBUG))
 		log_decision(req, ret);
 }

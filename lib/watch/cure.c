@@ -12,7 +12,6 @@
 #include "watch/notice.h"
 
 #define SET_MAX 12
-#define NARROW_ENTRIES 32
 
 struct ip_set {
 	struct ip items[SET_MAX];
@@ -93,28 +92,26 @@ static void add_inner(
 static void add_frequent(
 	const struct watch *w, const struct client_rule *rule, enum example_kind kind, struct ip_set *set)
 {
-	struct slot slots[NARROW_ENTRIES];
-	struct ip ips[NARROW_ENTRIES];
-	size_t n = 0, total = examples_of(w, kind);
+	struct slots slots = {.n = 0};
+	struct ip ips[SLOTS_MAX];
+	size_t total = examples_of(w, kind);
 	struct example_request open;
 	struct client_list list;
 	struct str entry;
 	struct ip ip;
+	bool is_new;
 
 	for (size_t i = 0; i < total; i++) {
 		example_open(&w->rules->client, &w->examples->items[kind][i], &open);
 		client_list_start(&list, rule, &open.req);
 		while (client_list_next(&list, &entry) == LIST_ENTRY && entry_usable(&list, entry, &ip)) {
-			struct slots view = {slots, sizeof(slots[0]), NARROW_ENTRIES, &n};
-			bool is_new;
-			struct slot *slot = slots_take(
-				view, digest_short(&w->key, ip.bytes, sizeof(ip.bytes)), 1, &is_new);
+			uint64_t hash = digest_short(&w->key, ip.bytes, sizeof(ip.bytes));
 
-			ips[slot - slots] = ip;
+			ips[slots_take(&slots, SLOTS_MAX, hash, 1, &is_new)] = ip;
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		if ((slots[i].count - slots[i].error) * 2 > total)
+	for (size_t i = 0; i < slots.n; i++) {
+		if ((slots.counts[i] - slots.errors[i]) * 2 > total)
 			set_add(set, &ips[i]);
 	}
 }

@@ -118,7 +118,7 @@ static uint64_t private_sum(const struct watch *w, const struct window *win)
 {
 	uint64_t top[FEW_KEYS - 1] = {0}, sum = 0;
 
-	for (size_t i = 0; i < win->n_busiest; i++) {
+	for (size_t i = 0; i < win->busiest_slots.n; i++) {
 		uint64_t n = surely(&win->busiest[i].slot);
 
 		if (!is_private(w, &win->busiest[i]))
@@ -269,7 +269,7 @@ static void add_cure(const struct rule_view *view, const struct behind *b, struc
 					    : EXAMPLE_DECIDED};
 	struct ip chosen[FEW_KEYS];
 
-	for (size_t i = 0; b->decided && i < view->win->n_busiest && c.n_chosen < FEW_KEYS; i++) {
+	for (size_t i = 0; b->decided && i < view->win->busiest_slots.n && c.n_chosen < FEW_KEYS; i++) {
 		const struct behind *other = &view->win->busiest[i];
 
 		if (other == b || is_alike(view, b, f->signals, other))
@@ -305,7 +305,7 @@ static void add_keys(const struct rule_view *view, bool known, unsigned *warning
 	const struct window *win = view->win;
 	struct finding f;
 
-	for (size_t i = 0; i < win->n_busiest; i++) {
+	for (size_t i = 0; i < win->busiest_slots.n; i++) {
 		const struct behind *b = &win->busiest[i];
 
 		if (!key_is_found(view, b, &f) || (active_find(view->w, &f) != NULL) != known)
@@ -333,7 +333,7 @@ static void add_undecided(const struct rule_view *view, struct found *found)
 			found->items[i].signals & bit(SIGNAL_UNDECIDED_SHARE))
 			return;
 	}
-	for (size_t i = 0; i < win->n_busiest; i++) {
+	for (size_t i = 0; i < win->busiest_slots.n; i++) {
 		const struct behind *b = &win->busiest[i];
 
 		if (!b->decided && (most == NULL || surely(&b->slot) > surely(&most->slot)))
@@ -353,7 +353,7 @@ static void add_undecided(const struct rule_view *view, struct found *found)
 /* One of our own programs, refused on behalf of many. */
 static void add_callers(const struct rule_view *view, struct found *found)
 {
-	for (size_t i = 0; i < view->win->n_callers; i++) {
+	for (size_t i = 0; i < view->win->caller_slots.n; i++) {
 		const struct caller *c = &view->win->callers[i];
 		struct finding f;
 

@@ -57,11 +57,13 @@ struct refusal {
 /* ---- the whole */
 
 struct tally {
-	uint32_t skip, pending; /* until the next sample; since the last one */
-	uint32_t skip_refused, pending_refused;
+	uint64_t owed, owed_refused; /* passed over since the last sample: the next stands for them too */
+	uint32_t skip_refused; /* as watch_worker's skips, of refusals */
 };
 
 struct part {
+	struct watch_worker worker; /* first: a worker is its part */
+	struct watch *watch;
 	atomic_bool busy;
 	struct tally *tallies;
 	struct profile *profiles;

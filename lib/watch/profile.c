@@ -13,6 +13,8 @@
 
 #include "core/client_parts.h"
 
+#include <stdlib.h>
+
 #define PERSON_BYTES_MAX 2048
 #define WALK_MAX 16
 
@@ -152,19 +154,29 @@ static void look_chain(const struct client_rule *rule, const struct request *req
 
 /* ---- adding */
 
-static struct slots busiest_of(struct window *win)
+static struct behind *busiest_take(struct window *win, uint64_t hash, uint64_t weight, bool *ret_is_new)
 {
-	return (struct slots){win->busiest, sizeof(win->busiest[0]), TOP_KEYS_MAX, &win->n_busiest};
+	struct behind *b =
+		&win->busiest[slots_take(&win->busiest_slots, TOP_KEYS_MAX, hash, weight, ret_is_new)];
+
+	if (*ret_is_new)
+		memset(b, 0, sizeof(*b));
+	return b;
 }
 
-static struct slots refused_of(struct window *win)
+static struct refused_key *refused_take(struct window *win, uint64_t hash, uint64_t weight, bool *ret_is_new)
 {
-	return (struct slots){win->refused, sizeof(win->refused[0]), TOP_KEYS_MAX, &win->n_refused};
+	return &win->refused[slots_take(&win->refused_slots, TOP_KEYS_MAX, hash, weight, ret_is_new)];
 }
 
-static struct slots callers_of(struct window *win)
+static struct caller *caller_take(struct window *win, uint64_t hash, uint64_t weight, bool *ret_is_new)
 {
-	return (struct slots){win->callers, sizeof(win->callers[0]), CALLERS_MAX, &win->n_callers};
+	struct caller *c =
+		&win->callers[slots_take(&win->caller_slots, CALLERS_MAX, hash, weight, ret_is_new)];
+
+	if (*ret_is_new)
+		memset(c, 0, sizeof(*c));
+	return c;
 }
 
 /* Everything known of the request that is being added. */
@@ -210,7 +222,7 @@ static void add_behind(struct window *win, const struct sample *s)
 {
 	uint64_t weight = s->weight->requests;
 	bool is_new;
-	struct behind *b = slots_take(busiest_of(win), s->key_hash, weight, &is_new);
+	struct behind *b = busiest_take(win, s->key_hash, weight, &is_new);
 
 	if (is_new) {
 		memcpy(b->key, s->key, sizeof(b->key));
@@ -268,7 +280,7 @@ static void add_caller(struct window *win, const struct sample *s)
 	uint64_t hash = s->c->has_peer ? hash_of(s->w, s->c->peer.bytes, sizeof(s->c->peer.bytes))
 				       : s->c->peer_is_unix;
 	bool is_new;
-	struct caller *caller = slots_take(callers_of(win), hash, s->weight->requests, &is_new);
+	struct caller *caller = caller_take(win, hash, s->weight->requests, &is_new);
 
 	if (is_new) {
 		caller->has_ip = s->c->has_peer;
@@ -301,7 +313,7 @@ static void add_example(struct examples *e, const struct sample *s)
 static void add_refused(struct window *win, const struct sample *s)
 {
 	bool is_new;
-	struct refused_key *r = slots_take(refused_of(win), s->key_hash, s->weight->refused, &is_new);
+	struct refused_key *r = refused_take(win, s->key_hash, s->weight->refused, &is_new);
 
 	win->refused_samples++;
 	win->refusals += s->weight->refused;
@@ -347,12 +359,13 @@ void profile_add(struct watch *w, struct profile *p, const struct request *req, 
 
 /* ---- merging */
 
-static void merge_behind(struct window *to, const struct behind *from)
+static void merge_behind(struct window *to, const struct behind *from, const struct slot *slot)
 {
 	bool is_new;
-	struct behind *b = slots_merge(busiest_of(to), &from->slot, &is_new);
+	size_t i = slots_merge(&to->busiest_slots, TOP_KEYS_MAX, slot, &is_new);
+	struct behind *b = &to->busiest[i];
 
-	if (b == NULL)
+	if (i == SLOTS_NONE)
 		return;
 	if (is_new) {
 		*b = *from;
@@ -367,12 +380,13 @@ static void merge_behind(struct window *to, const struct behind *from)
 	sketch_merge(&b->left_values, &from->left_values);
 }
 
-static void merge_caller(struct window *to, const struct caller *from)
+static void merge_caller(struct window *to, const struct caller *from, const struct slot *slot)
 {
 	bool is_new;
-	struct caller *c = slots_merge(callers_of(to), &from->slot, &is_new);
+	size_t i = slots_merge(&to->caller_slots, CALLERS_MAX, slot, &is_new);
+	struct caller *c = &to->callers[i];
 
-	if (c == NULL)
+	if (i == SLOTS_NONE)
 		return;
 	if (is_new) {
 		*c = *from;
@@ -409,19 +423,44 @@ static void merge_counts(struct window *to, const struct window *from)
 
 void window_merge(struct window *to, const struct window *from)
 {
+	struct slot slot;
 	bool is_new;
+	size_t place;
 
 	if (from->start_ns == 0)
 		return;
 	merge_counts(to, from);
-	for (size_t i = 0; i < from->n_busiest; i++)
-		merge_behind(to, &from->busiest[i]);
-	for (size_t i = 0; i < from->n_callers; i++)
-		merge_caller(to, &from->callers[i]);
-	for (size_t i = 0; i < from->n_refused; i++) {
-		struct refused_key *r = slots_merge(refused_of(to), &from->refused[i].slot, &is_new);
-
-		if (r != NULL && is_new)
-			*r = from->refused[i];
+	for (size_t i = 0; i < from->busiest_slots.n; i++) {
+		slot = slots_at(&from->busiest_slots, i);
+		merge_behind(to, &from->busiest[i], &slot);
 	}
+	for (size_t i = 0; i < from->caller_slots.n; i++) {
+		slot = slots_at(&from->caller_slots, i);
+		merge_caller(to, &from->callers[i], &slot);
+	}
+	for (size_t i = 0; i < from->refused_slots.n; i++) {
+		slot = slots_at(&from->refused_slots, i);
+		place = slots_merge(&to->refused_slots, TOP_KEYS_MAX, &slot, &is_new);
+		if (place != SLOTS_NONE && is_new)
+			to->refused[place] = from->refused[i];
+	}
+}
+
+static int more_first(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return (x->count < y->count) - (x->count > y->count);
+}
+
+void window_finish(struct window *win)
+{
+	for (size_t i = 0; i < win->busiest_slots.n; i++)
+		win->busiest[i].slot = slots_at(&win->busiest_slots, i);
+	for (size_t i = 0; i < win->refused_slots.n; i++)
+		win->refused[i].slot = slots_at(&win->refused_slots, i);
+	for (size_t i = 0; i < win->caller_slots.n; i++)
+		win->callers[i].slot = slots_at(&win->caller_slots, i);
+	qsort(win->busiest, win->busiest_slots.n, sizeof(win->busiest[0]), more_first);
+	qsort(win->refused, win->refused_slots.n, sizeof(win->refused[0]), more_first);
 }

@@ -26,10 +26,10 @@ struct watch;
 #define WINDOW_REQUESTS_MIN 256u
 #define WINDOW_OLD_NS (24 * 3600 * NS_PER_S) /* evidence beyond this age is none */
 #define YOUNG_SAMPLES 1024u /* of a window: each request is looked at */
-#define SAMPLE_DISTANCE_MAX 255u /* then ever fewer, down to one of 128 on average, at uneven distances */
+#define SAMPLE_DISTANCE_MAX 1023u /* then ever fewer, down to one of 512 on average, at uneven distances */
 
 struct behind {
-	struct slot slot;
+	struct slot slot; /* filled in for readers */
 	uint8_t key[CLIENT_KEY_BYTES];
 	uint8_t key_len;
 	bool has_address, decided, chosen_is_peer, has_peer, peer_is_unix;
@@ -45,14 +45,14 @@ struct behind {
 };
 
 struct refused_key {
-	struct slot slot;
+	struct slot slot; /* filled in for readers */
 	uint8_t key[CLIENT_KEY_BYTES];
 	uint8_t key_len;
 };
 
 /* A remote_addr that connects. */
 struct caller {
-	struct slot slot;
+	struct slot slot; /* filled in for readers */
 	bool has_ip, is_unix;
 	struct ip ip;
 	bool browser; /* has sent a browser's User-Agent */
@@ -73,7 +73,7 @@ struct window {
 	uint64_t entries[ENTRIES_COUNTED]; /* requests by number of entries in the configured header */
 	struct sketch keys, left_values;
 	struct sketch stranger_keys; /* public addresses that came straight, without a forwarding header */
-	size_t n_busiest, n_refused, n_callers;
+	struct slots busiest_slots, refused_slots, caller_slots; /* places of the arrays below */
 	struct behind busiest[TOP_KEYS_MAX];
 	struct refused_key refused[TOP_KEYS_MAX];
 	struct caller callers[CALLERS_MAX];
@@ -114,6 +114,9 @@ struct weight {
 /* Adds one verdict that has a client and a rule to the profile of that rule. */
 void profile_add(struct watch *w, struct profile *p, const struct request *req, const struct verdict *v,
 	const struct weight *weight);
+
+/* Copies the slots into the items and puts the busiest and the most refused in order. No more can be added then. */
+void window_finish(struct window *win);
 
 /* Adds what from holds to to; both may be empty. */
 void window_merge(struct window *to, const struct window *from);

@@ -1,76 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Space-saving, over arrays of any item that begins with a struct slot. The lists are short, so they are searched from the
- * front: a heap or a table would cost more than it saves at this length, and only samples come here.
+ * The lists are short, so they are searched from the front: a heap or a table would cost more than it saves at this
+ * length. Hashes and counts lie apart from what they stand for, since that is large and only one item of it is wanted.
  */
 #include "watch/slots.h"
 
-#include <string.h>
-
-static struct slot *at(struct slots s, size_t i)
+static size_t find(const struct slots *s, uint64_t hash)
 {
-	return (struct slot *)((char *)s.items + i * s.item_size);
+	size_t i = 0;
+
+	while (i < s->n && s->hashes[i] != hash)
+		i++;
+	return i;
 }
 
-void *slots_find(struct slots s, uint64_t hash)
+static size_t least(const struct slots *s)
 {
-	for (size_t i = 0; i < *s.n; i++) {
-		if (at(s, i)->hash == hash)
-			return at(s, i);
-	}
-	return NULL;
+	size_t at = 0;
+
+	for (size_t i = 1; i < s->n; i++)
+		at = s->counts[i] < s->counts[at] ? i : at;
+	return at;
 }
 
-static struct slot *least(struct slots s)
+static void set(struct slots *s, size_t i, struct slot value)
 {
-	struct slot *least = at(s, 0);
-
-	for (size_t i = 1; i < *s.n; i++) {
-		if (at(s, i)->count < least->count)
-			least = at(s, i);
-	}
-	return least;
+	s->hashes[i] = value.hash;
+	s->counts[i] = value.count;
+	s->errors[i] = value.error;
 }
 
-static void renew(struct slots s, struct slot *slot, struct slot value)
+size_t slots_take(struct slots *s, size_t max, uint64_t hash, uint64_t weight, bool *ret_is_new)
 {
-	memset(slot, 0, s.item_size);
-	*slot = value;
-}
+	size_t i = find(s, hash);
 
-void *slots_take(struct slots s, uint64_t hash, uint64_t weight, bool *ret_is_new)
-{
-	struct slot *slot = slots_find(s, hash);
-
-	*ret_is_new = slot == NULL;
-	if (slot != NULL) {
-		slot->count += weight;
-		return slot;
-	}
-	if (*s.n < s.max) {
-		slot = at(s, (*s.n)++);
-		renew(s, slot, (struct slot){hash, weight, 0});
+	*ret_is_new = i == s->n;
+	if (i < s->n) {
+		s->counts[i] += weight;
+	} else if (s->n < max) {
+		s->n++;
+		set(s, i, (struct slot){hash, weight, 0});
 	} else {
-		slot = least(s);
-		renew(s, slot, (struct slot){hash, slot->count + weight, slot->count});
+		i = least(s);
+		set(s, i, (struct slot){hash, s->counts[i] + weight, s->counts[i]});
 	}
-	return slot;
+	return i;
 }
 
-void *slots_merge(struct slots s, const struct slot *from, bool *ret_is_new)
+size_t slots_merge(struct slots *s, size_t max, const struct slot *from, bool *ret_is_new)
 {
-	struct slot *slot = slots_find(s, from->hash);
+	size_t i = find(s, from->hash);
 
-	*ret_is_new = slot == NULL;
-	if (slot != NULL) {
-		slot->count += from->count;
-		slot->error += from->error;
-		return slot;
+	*ret_is_new = i == s->n;
+	if (i < s->n) {
+		s->counts[i] += from->count;
+		s->errors[i] += from->error;
+		return i;
 	}
-	if (*s.n < s.max)
-		slot = at(s, (*s.n)++);
-	else if ((slot = least(s))->count >= from->count)
-		return NULL;
-	renew(s, slot, *from);
-	return slot;
+	if (s->n < max)
+		s->n++;
+	else if (s->counts[i = least(s)] >= from->count)
+		return SLOTS_NONE;
+	set(s, i, *from);
+	return i;
+}
+
+struct slot slots_at(const struct slots *s, size_t i)
+{
+	return (struct slot){s->hashes[i], s->counts[i], s->errors[i]};
 }

@@ -27,7 +27,7 @@ static size_t rule_read(
 	struct watch *w, size_t rule, enum top_kind kind, struct top_row *rows, size_t n, size_t max)
 {
 	const struct window *win = w->merged;
-	size_t count = kind == TOP_BUSIEST ? win->n_busiest : win->n_refused;
+	size_t count = kind == TOP_BUSIEST ? win->busiest_slots.n : win->refused_slots.n;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct behind *b = &win->busiest[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a verdict costs here is one counter of its rule, unless the counter says that this one is to be looked at. While a
- * window is young that is every one, so that a small site is judged on all it has; later ever fewer, down to one of 128,
+ * window is young that is every one, so that a small site is judged on all it has; later ever fewer, down to one of 512,
  * at uneven distances lest a client that comes in step is always or never seen. A worker never waits: a reader that is copying
  * its part makes it give up one sample. Readers copy window by window and merge what they copied, so they hold a part for
  * some microseconds at a time.
@@ -34,12 +34,16 @@ static bool part_new(struct watch *w, struct part **ret)
 	*ret = p;
 	if (p == NULL)
 		return false;
+	p->watch = w;
+	p->worker.rules = w->rules->rules;
+	p->worker.n_rules = w->n_rules;
+	p->worker.skips = alloc(w, w->n_rules, sizeof(*p->worker.skips));
 	p->tallies = alloc(w, w->n_rules, sizeof(*p->tallies));
 	p->profiles = alloc(w, w->n_rules, sizeof(*p->profiles));
 	p->ledgers = alloc(w, w->rules->identities.n * TOKEN_SLOT_COUNT, sizeof(*p->ledgers));
 	digest_random(&p->noise, sizeof(p->noise));
 	p->noise |= 1;
-	return p->tallies != NULL && p->profiles != NULL && p->ledgers != NULL;
+	return p->worker.skips != NULL && p->tallies != NULL && p->profiles != NULL && p->ledgers != NULL;
 }
 
 static bool parts_new(struct watch *w)
@@ -87,6 +91,7 @@ void watch_close(struct watch *w)
 	if (w == NULL)
 		return;
 	for (unsigned i = 0; w->parts != NULL && i < w->n_parts && w->parts[i] != NULL; i++) {
+		free(w->parts[i]->worker.skips);
 		free(w->parts[i]->tallies);
 		free(w->parts[i]->profiles);
 		free(w->parts[i]->ledgers);
@@ -126,62 +131,63 @@ static uint32_t distance(struct part *p, uint32_t samples, uint64_t seen)
 	       ((most < SAMPLE_DISTANCE_MAX ? (uint32_t)most : SAMPLE_DISTANCE_MAX) + 1);
 }
 
-static void sample(struct watch *w, struct part *p, size_t rule, const struct request *req,
-	const struct verdict *v, struct weight weight)
+struct watch_worker *watch_worker_at(struct watch *w, unsigned index)
 {
-	struct tally *t = &p->tallies[rule];
+	return &w->parts[index]->worker;
+}
+
+/* This one is looked at, unless a reader is at the part: then the next one is, and stands for this one too. */
+static void sample(
+	struct part *p, size_t rule, const struct request *req, const struct verdict *v, struct weight weight)
+{
 	const struct window *win = &p->profiles[rule].now;
+	struct tally *t = &p->tallies[rule];
 
 	if (!part_try(p)) {
 		metric_add(&p->dropped, 1);
+		t->owed += weight.requests > 0;
+		t->owed_refused += weight.refused > 0;
 		return;
 	}
-	profile_add(w, &p->profiles[rule], req, v, &weight);
-	if (weight.requests > 0) {
-		t->pending = 0;
-		t->skip = distance(p, win->samples, win->requests);
-	}
-	if (weight.refused > 0) {
-		t->pending_refused = 0;
-		t->skip_refused = distance(p, win->refused_samples, win->refusals);
-	}
+	weight.requests += weight.requests > 0 ? t->owed : 0;
+	weight.refused += weight.refused > 0 ? t->owed_refused : 0;
+	profile_add(p->watch, &p->profiles[rule], req, v, &weight);
+	if (weight.requests > 0)
+		t->owed = p->worker.skips[rule] = distance(p, win->samples, win->requests);
+	if (weight.refused > 0)
+		t->owed_refused = t->skip_refused = distance(p, win->refused_samples, win->refusals);
 	part_leave(p);
 }
 
-void watch_verdict(
-	struct watch *w, unsigned worker, const struct request *req, const struct verdict *v, ns now)
+/* True if it is this one's turn. */
+static bool count_down(uint32_t *skip)
 {
-	struct part *p = w->parts[worker];
-	bool denied = v->decision == DECISION_DENY;
+	if (*skip == 0)
+		return true;
+	--*skip;
+	return false;
+}
+
+void watch_verdict_look(struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now)
+{
+	struct part *p = (struct part *)worker;
 	struct weight weight = {.now = now};
-	struct tally *t;
-	size_t rule;
+	size_t rule = (size_t)(v->rule - worker->rules);
 
 	if (!v->has_client)
 		return;
-	if (denied)
-		own_refused(w, p, req, v, now);
+	if (v->decision == DECISION_DENY)
+		own_refused(p->watch, p, req, v, now);
 	if (v->token.state == TOKEN_STATE_VALID) {
 		ledger_use(p, v, now);
 		return;
 	}
-	if (v->rule == NULL || (rule = (size_t)(v->rule - w->rules->rules)) >= w->n_rules)
+	if (v->rule == NULL || rule >= worker->n_rules)
 		return;
-	t = &p->tallies[rule];
-	t->pending++;
-	if (t->skip == 0)
-		weight.requests = t->pending;
-	else
-		t->skip--;
-	if (denied) {
-		t->pending_refused++;
-		if (t->skip_refused == 0)
-			weight.refused = t->pending_refused;
-		else
-			t->skip_refused--;
-	}
+	weight.requests = count_down(&worker->skips[rule]);
+	weight.refused = v->decision == DECISION_DENY && count_down(&p->tallies[rule].skip_refused);
 	if (weight.requests > 0 || weight.refused > 0)
-		sample(w, p, rule, req, v, weight);
+		sample(p, rule, req, v, weight);
 }
 
 /* ---- reading */
@@ -214,13 +220,6 @@ static void merge_examples(struct watch *w, struct part *p, const struct example
 	part_leave(p);
 }
 
-static int more_first(const void *a, const void *b)
-{
-	const struct slot *x = a, *y = b;
-
-	return (x->count < y->count) - (x->count > y->count);
-}
-
 void watch_merge(struct watch *w, size_t rule, ns now, bool both, bool examples)
 {
 	struct window *m = w->merged;
@@ -236,8 +235,7 @@ void watch_merge(struct watch *w, size_t rule, ns now, bool both, bool examples)
 		for (unsigned i = 0; i < w->n_parts; i++)
 			merge_one(w, w->parts[i], &w->parts[i]->profiles[rule].before, now);
 	}
-	qsort(m->busiest, m->n_busiest, sizeof(m->busiest[0]), more_first);
-	qsort(m->refused, m->n_refused, sizeof(m->refused[0]), more_first);
+	window_finish(m);
 }
 
 size_t watch_findings(struct watch *w, ns now, ns wall_now, struct finding *ret, size_t max)

@@ -10,7 +10,7 @@
  * Units      now: ns on the loop's clock; wall_now: ns since 1970 at the same moment. Times handed out are since 1970.
  * Ownership  The watch owns all its memory, allocated by watch_open and by nothing later. Ruleset is the caller's and
  *            outlives it. What is handed out is copied, but rules and identities are pointers into the ruleset.
- * Threads    watch_verdict: confined to the worker of that index, waits for nobody: where a reader is at its part at this
+ * Threads    watch_verdict and watch_verdict_look: confined to their worker, wait for nobody: where a reader is at its part at this
  *            moment, the sample is dropped. The rest: shared, one lock among readers.
  * Blocking   readers wait for one another, and for the length of one sample.
  * Errors     watch_open: ERR_MEMORY.
@@ -39,9 +39,30 @@ void watch_close(struct watch *w); /* NULL is fine */
 /* All memory that this watch holds. */
 size_t watch_bytes(const struct watch *w);
 
-/* Call for every verdict, in the thread of that worker. */
-void watch_verdict(
-	struct watch *w, unsigned worker, const struct request *req, const struct verdict *v, ns now);
+/* What watch_verdict needs at hand; for it alone. */
+struct watch_worker {
+	const struct rule *rules;
+	size_t n_rules;
+	uint32_t *skips; /* by rule: how many verdicts to pass over before the next one that is looked at */
+};
+
+struct watch_worker *watch_worker_at(struct watch *w, unsigned index);
+
+/* The part of watch_verdict that looks. */
+void watch_verdict_look(struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now);
+
+/* Call for every verdict, in the thread of that worker. Inline, since nearly always there is nothing to do but count. */
+static inline void watch_verdict(
+	struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now)
+{
+	size_t rule = (size_t)(v->rule - worker->rules);
+
+	if (v->decision == DECISION_ALLOW && v->token.state != TOKEN_STATE_VALID && rule < worker->n_rules &&
+		worker->skips[rule] != 0)
+		worker->skips[rule]--;
+	else
+		watch_verdict_look(worker, req, v, now);
+}
 
 /* Call about once a second, in one thread: writes one log line for each new warning and one when it clears by itself, and
  * one for own services that were refused (at most OWN_LINES_PER_MINUTE). */

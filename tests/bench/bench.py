@@ -291,6 +291,9 @@ class Bench:
         count, two = "{:.0f} ns".format, "{:.2f}".format
         self.add("decision, 1 k keys", "one thread", said["decide_1k_ns"], count, 150, 80, at_most=True)
         self.add("decision, 1 M keys", "one thread", said["decide_1m_ns"], count, 350, 250, at_most=True)
+        percent = "{:.1f} %".format
+        self.add("watching, 1 k keys", "the same unwatched", said["watched_1k_percent"], percent, 5, 2, at_most=True)
+        self.add("watching, 1 M keys", "the same unwatched", said["watched_1m_percent"], percent, 5, 2, at_most=True)
         self.add("bytes a key", "600 k live, 16 MiB", said["memory_bytes_per_key"], two, 28, at_most=True)
         shared = said["memory_overflow_percent"]
         self.add("keys sharing overflow", "600 k live, 16 MiB", shared, "{:.3f} %".format, 0.1, at_most=True)

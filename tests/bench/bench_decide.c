@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one decision costs inside the process: plan, store, conclude; one thread, one limit, a request without a token, and
- * clients drawn evenly from a thousand or from a million. Prints "name value" lines: medians over rounds that alternate
- * between the two, in ns of CPU time a decision.
+ * clients drawn evenly from a thousand or from a million; and the same with the watch looking on, in percent more. Prints
+ * "name value" lines: medians over rounds that alternate between them, in ns of CPU time a decision.
  * Requests are made up outside the measured time, a batch at a time, since a real one lies in the cache when it is judged;
  * only the table is cold. Time advances by what a decision takes, as it would for a thread that does nothing else.
  */
@@ -10,6 +10,7 @@
 #include "base/ip.h"
 #include "core/decide.h"
 #include "store/store.h"
+#include "watch/watch.h"
 
 #include "../support/random.h"
 
@@ -56,8 +57,9 @@ struct side {
 	const char *name_z;
 	uint32_t clients;
 	struct store *store;
+	struct watch *watch;
 	ns now;
-	double cost_ns[ROUNDS];
+	double plain_ns[ROUNDS], watched_ns[ROUNDS];
 };
 
 static double cpu_ns(void)
@@ -87,7 +89,7 @@ static void request_make(struct request *ret, uint32_t client, char address[IP_T
 }
 
 /* The sum keeps the compiler from dropping what nobody reads. */
-static uint64_t batch_decide(struct side *side, const struct request *requests)
+static uint64_t batch_decide(struct side *side, struct watch_worker *watch, const struct request *requests)
 {
 	static struct plan plan;
 	static struct verdict verdict;
@@ -104,28 +106,33 @@ static uint64_t batch_decide(struct side *side, const struct request *requests)
 		if (!plan.is_final)
 			store_take(side->store, plan.charges, plan.n_charges, side->now, takings);
 		decide_conclude(&rules, &requests[i], &plan, takings, &verdict);
+		if (watch != NULL)
+			watch_verdict(watch, &requests[i], &verdict, side->now);
 		sum += (uint64_t)verdict.reason + verdict.n_limits;
 	}
 	return sum;
 }
 
-static double round_run(struct side *side, struct random *rnd)
+/* A batch without the watch, a batch with it, in turns and on one table, so that nothing else differs. */
+static void round_run(struct side *side, struct random *rnd, double *ret_plain_ns, double *ret_watched_ns)
 {
 	static struct request requests[BATCH];
 	static char addresses[BATCH][IP_TEXT_BYTES];
-	double spent_ns = 0;
+	double spent_ns[2] = {0, 0};
 
 	for (size_t b = 0; b < BATCHES; b++) {
+		struct watch_worker *watch = b % 2 != 0 ? watch_worker_at(side->watch, 0) : NULL;
 		double start;
 
 		for (size_t i = 0; i < BATCH; i++)
 			request_make(&requests[i], (uint32_t)random_below(rnd, side->clients), addresses[i]);
 		start = cpu_ns();
-		if (batch_decide(side, requests) < BATCH)
+		if (batch_decide(side, watch, requests) < BATCH)
 			abort(); /* not every decision had its limit */
-		spent_ns += cpu_ns() - start;
+		spent_ns[b % 2] += cpu_ns() - start;
 	}
-	return spent_ns / (BATCHES * BATCH);
+	*ret_plain_ns = spent_ns[0] / (BATCHES / 2 * BATCH);
+	*ret_watched_ns = spent_ns[1] / (BATCHES / 2 * BATCH);
 }
 
 static int cost_compare(const void *a, const void *b)
@@ -135,29 +142,55 @@ static int cost_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static double median(double *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), cost_compare);
+	return values[ROUNDS / 2];
+}
+
+#define SIDES 2
+
+static bool sides_open(struct side *sides, struct random *rnd)
+{
+	for (size_t s = 0; s < SIDES; s++) {
+		if (store_open(&sides[s].store, STORE_BYTES) != ERR_OK ||
+			watch_open(&sides[s].watch, &rules, 1) != ERR_OK)
+			return false;
+		for (size_t i = 0; i < 8; i++) /* until the table is as full as it gets */
+			round_run(&sides[s], rnd, &sides[s].plain_ns[0], &sides[s].watched_ns[0]);
+	}
+	return true;
+}
+
+static void side_print(struct side *side)
+{
+	double more[ROUNDS];
+
+	for (size_t i = 0; i < ROUNDS; i++)
+		more[i] = 100 * (side->watched_ns[i] / side->plain_ns[i] - 1);
+	printf("decide_%s_ns %.1f\n", side->name_z, median(side->plain_ns));
+	printf("watched_%s_percent %.2f\n", side->name_z, median(more));
+}
+
 int main(void)
 {
-	struct side sides[] = {
-		{.name_z = "decide_1k_ns", .clients = 1000, .now = NS_PER_S},
-		{.name_z = "decide_1m_ns", .clients = 1000000, .now = NS_PER_S},
+	static struct side sides[SIDES] = {
+		{.name_z = "1k", .clients = 1000, .now = NS_PER_S},
+		{.name_z = "1m", .clients = 1000000, .now = NS_PER_S},
 	};
 	struct random rnd = {1};
 
 	if (digest_init() != ERR_OK || !bucket_rule_make(&limits[0].bucket, 300, 60 * NS_PER_S, 300))
 		return 1;
 	policy_freeze(&rules);
-	for (size_t s = 0; s < 2; s++) {
-		if (store_open(&sides[s].store, STORE_BYTES) != ERR_OK)
-			return 1;
-		for (size_t i = 0; i < 8; i++)
-			round_run(&sides[s], &rnd); /* until the table is as full as it gets */
-	}
+	if (!sides_open(sides, &rnd))
+		return 1;
 	for (size_t i = 0; i < ROUNDS; i++)
-		for (size_t s = 0; s < 2; s++)
-			sides[s].cost_ns[i] = round_run(&sides[s], &rnd);
-	for (size_t s = 0; s < 2; s++) {
-		qsort(sides[s].cost_ns, ROUNDS, sizeof(double), cost_compare);
-		printf("%s %.1f\n", sides[s].name_z, sides[s].cost_ns[ROUNDS / 2]);
+		for (size_t s = 0; s < SIDES; s++)
+			round_run(&sides[s], &rnd, &sides[s].plain_ns[i], &sides[s].watched_ns[i]);
+	for (size_t s = 0; s < SIDES; s++) {
+		side_print(&sides[s]);
+		watch_close(sides[s].watch);
 		store_close(sides[s].store);
 	}
 	return 0;

@@ -14,13 +14,15 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Atomic, since level and form may change while other threads write. */
 static struct {
-	enum log_level level;
-	bool is_json;
+	atomic_uint level;
+	atomic_bool is_json;
 	int fd;
 } sink = {LOG_INFO, false, STDERR_FILENO};
 
@@ -39,14 +41,21 @@ static const char *const level_names[] = {
 
 void log_setup(enum log_level level, enum log_format format, int fd)
 {
-	sink.level = level;
-	sink.is_json = format == LOG_JSON || (format == LOG_AUTO && !isatty(fd));
 	sink.fd = fd;
+	log_change(level, format);
+}
+
+void log_change(enum log_level level, enum log_format format)
+{
+	bool is_json = format == LOG_JSON || (format == LOG_AUTO && !isatty(sink.fd));
+
+	atomic_store_explicit(&sink.level, level, memory_order_relaxed);
+	atomic_store_explicit(&sink.is_json, is_json, memory_order_relaxed);
 }
 
 bool log_wants(enum log_level level)
 {
-	return level >= sink.level;
+	return level >= atomic_load_explicit(&sink.level, memory_order_relaxed);
 }
 
 /* Behind a value that was cut: how long it is in truth. */
@@ -168,6 +177,7 @@ void log_write(
 	} sizes[] = {{256, true}, {64, true}, {16, true}, {16, false}};
 	char buffer[PIPE_BUF], ts_z[40];
 	int saved_errno = errno;
+	bool is_json = atomic_load_explicit(&sink.is_json, memory_order_relaxed);
 	ssize_t written;
 	struct text t;
 
@@ -179,7 +189,7 @@ void log_write(
 			sizes[i].value_max_bytes};
 
 		text_init(&t, buffer, sizeof(buffer));
-		if (sink.is_json)
+		if (is_json)
 			compose_json(&t, &l);
 		else
 			compose_text(&t, &l);

@@ -5,7 +5,7 @@
  * Model      One call, one line: time (UTC, microseconds), level, event (a word of a closed list), a sentence, then
  *            named fields. Text or JSON form. All bytes outside 0x20..0x7e are escaped and every value is cut to 256
  *            bytes, so nothing a client sends can forge a line or drive a terminal. Lines under the level are dropped.
- * Threads    shared: one write(2) a line. log_setup before threads start.
+ * Threads    shared: one write(2) a line. log_setup before threads start, log_change at any time.
  * Blocking   as stderr does.
  * Errors     none; a failed write is forgotten.
  */
@@ -34,6 +34,9 @@ struct log_field {
 
 /* fd: where lines go (2 in the daemon; a pipe or file in tests). */
 void log_setup(enum log_level level, enum log_format format, int fd);
+
+/* Lines from now on, to the same place. */
+void log_change(enum log_level level, enum log_format format);
 bool log_wants(enum log_level level);
 
 /* event: closed list, see api and README; message: a sentence of ours, may hold printed values made by text_visible. */

@@ -12,23 +12,21 @@
 #include "watch/watch.h"
 
 #include "base/log.h"
+#include "core/same.h"
 
 #include <stdlib.h>
 
-static enum err workers_new(struct engine *e)
+static enum err workers_new(struct engine *e, unsigned workers)
 {
-	e->workers = calloc(e->n_workers, sizeof(*e->workers));
+	e->workers = calloc(workers, sizeof(*e->workers));
 	if (e->workers == NULL)
 		return ERR_MEMORY;
-	for (unsigned i = 0; i < e->n_workers; i++) {
-		struct engine_worker *w = &e->workers[i];
-
-		w->engine = e;
-		w->decisions = calloc(e->n_rule_labels * DOOR_COUNT * REASON_COUNT, sizeof(*w->decisions));
-		w->identities = calloc(e->rules->identities.n * TOKEN_SLOT_COUNT + 1, sizeof(*w->identities));
-		w->key_fallbacks = calloc(e->rules->n_limits + 1, sizeof(*w->key_fallbacks));
-		if (w->decisions == NULL || w->identities == NULL || w->key_fallbacks == NULL)
+	for (; e->n_workers < workers; e->n_workers++) {
+		e->workers[e->n_workers].engine = e;
+		if (rows_new(&e->workers[e->n_workers]) != ERR_OK) {
+			rows_free(&e->workers[e->n_workers]);
 			return ERR_MEMORY;
+		}
 	}
 	return ERR_OK;
 }
@@ -40,22 +38,18 @@ enum err engine_open(struct engine **ret, const struct ruleset *rules, struct st
 
 	if (e == NULL)
 		return ERR_MEMORY;
-	e->rules = rules;
 	e->store = store;
-	e->n_workers = workers;
-	e->n_own_labels = rules->n_rules < RULE_LABELS_MAX ? rules->n_rules : RULE_LABELS_MAX;
-	e->n_rule_labels = e->n_own_labels + RULE_LABELS_EXTRA;
-	error = workers_new(e);
+	error = workers_new(e, workers);
+	if (error == ERR_OK)
+		error = engine_edition_new(&e->edition, e, rules);
 	if (error == ERR_OK)
 		error = notice_new(&e->notice);
-	if (error == ERR_OK)
-		error = watch_open(&e->watch, rules, workers);
-	for (unsigned i = 0; error == ERR_OK && i < workers; i++)
-		e->workers[i].watch = watch_worker_at(e->watch, i);
 	if (error != ERR_OK) {
 		engine_close(e);
 		return error;
 	}
+	for (unsigned i = 0; i < workers; i++)
+		engine_edition_take(&e->workers[i], e->edition);
 	*ret = e;
 	return ERR_OK;
 }
@@ -64,20 +58,50 @@ void engine_close(struct engine *e)
 {
 	if (e == NULL)
 		return;
-	for (unsigned i = 0; e->workers != NULL && i < e->n_workers; i++) {
-		free(e->workers[i].decisions);
-		free(e->workers[i].identities);
-		free(e->workers[i].key_fallbacks);
-	}
+	for (unsigned i = 0; i < e->n_workers; i++)
+		rows_free(&e->workers[i]);
 	free(e->workers);
+	engine_edition_free(e->edition);
 	notice_free(e->notice);
-	watch_close(e->watch);
 	free(e);
 }
 
 const struct ruleset *engine_rules(const struct engine *e)
 {
-	return e->rules;
+	return e->edition->rules;
+}
+
+const struct edition *engine_edition(const struct engine *e)
+{
+	return e->edition;
+}
+
+struct watch *engine_watch(struct engine *e)
+{
+	return e->edition->watch;
+}
+
+void engine_edition_take(struct engine_worker *w, const struct edition *ed)
+{
+	w->edition = ed;
+	w->watch = watch_worker_at(ed->watch, (unsigned)(w - w->engine->workers));
+}
+
+struct edition *engine_edition_set(struct engine *e, struct edition *ed)
+{
+	struct edition *before = e->edition;
+
+	e->edition = ed;
+	return before;
+}
+
+/* Not when the new one is put in force: a worker that still goes by the old one would say the old fault once more, and with
+ * that keep a new one from being said. */
+void engine_edition_retire(struct engine *e, struct edition *before)
+{
+	if (!same_people(before->rules, e->edition->rules))
+		notice_forget(e->notice);
+	engine_edition_free(before);
 }
 
 struct engine_worker *engine_worker_at(struct engine *e, unsigned index)
@@ -85,36 +109,30 @@ struct engine_worker *engine_worker_at(struct engine *e, unsigned index)
 	return &e->workers[index];
 }
 
-struct watch *engine_watch(struct engine *e)
+/* A verdict without a rule has a row too, and so have all those beyond the cap together. */
+static size_t rule_row(struct engine_worker *w, const struct rule *rule)
 {
-	return e->watch;
-}
-
-/* Rules beyond the cap share the label "_other"; a verdict without a rule has an empty one. */
-static size_t rule_label(struct engine_worker *w, const struct rule *rule)
-{
-	const struct engine *e = w->engine;
-	size_t i;
+	const struct edition *ed = w->edition;
+	size_t row;
 
 	if (rule == NULL)
-		return e->n_own_labels + RULE_LABEL_NONE;
-	i = (size_t)(rule - e->rules->rules);
-	if (i < e->n_own_labels)
-		return i;
-	metric_add(&w->label_overflow, 1);
-	return e->n_own_labels + RULE_LABEL_OTHER;
+		return ROW_NO_RULE;
+	row = ed->rosters[NAMED_RULES].row_of[rule - ed->rules->rules];
+	if (row == ROW_OTHER_RULE)
+		metric_add(&w->label_overflow, 1);
+	return row;
 }
 
 static void count_token(struct engine_worker *w, const struct token_result *token, ns now)
 {
-	struct identity_counter *c;
+	metric_counter *c;
 
 	metric_add(&w->token_states[token->state], 1);
 	if (token->state != TOKEN_STATE_VALID)
 		return;
-	c = &w->identities[token->index * TOKEN_SLOT_COUNT + token->slot];
-	metric_add(&c->requests, 1);
-	metric_set(&c->last_used_ns, now);
+	c = rows_identity(w, w->edition->rosters[NAMED_IDENTITIES].row_of[token->index], token->slot);
+	metric_add(&c[IDENTITY_REQUESTS], 1);
+	metric_set(&c[IDENTITY_LAST_USED_NS], now);
 }
 
 static void count_misconfigured(struct engine_worker *w, const struct request *req)
@@ -128,9 +146,9 @@ static void count_misconfigured(struct engine_worker *w, const struct request *r
 static void count_verdict(struct engine_worker *w, const struct request *req, const struct plan *plan,
 	const struct verdict *v, ns now)
 {
-	size_t series = (rule_label(w, v->rule) * DOOR_COUNT + req->door) * REASON_COUNT + v->reason;
+	const struct edition *ed = w->edition;
 
-	metric_add(&w->decisions[series], 1);
+	metric_add(rows_decision(w, rule_row(w, v->rule), req->door, v->reason), 1);
 	if (v->reason == REASON_DOOR_MISCONFIGURED)
 		count_misconfigured(w, req);
 	if (v->has_client) {
@@ -139,7 +157,7 @@ static void count_verdict(struct engine_worker *w, const struct request *req, co
 	}
 	for (size_t i = 0; i < plan->n_charges; i++) {
 		if (plan->fallbacks[i])
-			metric_add(&w->key_fallbacks[plan->limits[i] - w->engine->rules->limits], 1);
+			metric_add(rows_limit(w, ed->rosters[NAMED_LIMITS].row_of[plan->limits[i] - ed->rules->limits]), 1);
 	}
 	for (unsigned i = 0; i < WARNING_COUNT; i++) {
 		if (v->warnings & 1u << i)
@@ -171,16 +189,17 @@ static void log_decision(const struct request *req, const struct verdict *v)
 void engine_decide(struct engine_worker *w, const struct request *req, struct arena *a, ns now, struct verdict *ret)
 {
 	struct engine *e = w->engine;
+	const struct ruleset *rules = w->edition->rules;
 	struct plan plan;
 	struct taking takings[CHARGES_MAX];
 
-	decide_plan(e->rules, req, a, NULL, &plan);
+	decide_plan(rules, req, a, NULL, &plan);
 	if (!plan.is_final)
 		store_take(e->store, plan.charges, plan.n_charges, now, takings);
-	decide_conclude(e->rules, req, &plan, takings, ret);
+	decide_conclude(rules, req, &plan, takings, ret);
 	count_verdict(w, req, &plan, ret, now);
 	if (ret->warnings != 0 || req->fault != REASON_ALLOWED)
-		notice_verdict(e->notice, e->rules, req, ret);
+		notice_verdict(e->notice, rules, req, ret);
 	watch_verdict(w->watch, req, ret, now);
 	if (log_wants(LOG_DEBUG))
 		log_decision(req, ret);
@@ -190,12 +209,13 @@ void engine_explain(struct engine_worker *w, const struct request *req, struct a
 	struct explanation *ret)
 {
 	struct engine *e = w->engine;
+	const struct ruleset *rules = w->edition->rules;
 	struct taking takings[CHARGES_MAX];
 	struct request peek = *req;
 
 	peek.peek = true;
-	decide_plan(e->rules, &peek, a, &ret->trace, &ret->plan);
+	decide_plan(rules, &peek, a, &ret->trace, &ret->plan);
 	if (!ret->plan.is_final)
 		store_take(e->store, ret->plan.charges, ret->plan.n_charges, now, takings);
-	decide_conclude(e->rules, &peek, &ret->plan, takings, &ret->verdict);
+	decide_conclude(rules, &peek, &ret->plan, takings, &ret->verdict);
 }

@@ -2,15 +2,22 @@
 /*
  * engine: one decision from request to verdict: plan, store, conclude. Counts what it decides.
  *
- * Model      An engine has one ruleset, one store, one notice board, one watch and a fixed number of workers. Each worker counts for
- *            itself; a scrape sums. Deciding never fails: a request that cannot be judged gets reason internal.
+ * Model      An engine has one store, one notice board and a fixed number of workers. Each worker counts for itself; a scrape
+ *            sums. Deciding never fails: a request that cannot be judged gets reason internal.
+ *            A ruleset and what the engine keeps for it are an edition. While workers run, a new one is made, put in
+ *            force, and taken by each worker at a moment of its own; the one before is freed when all have it. Buckets
+ *            are not touched by that, counters go on by name (of rules, identities and limits), and so does what is known
+ *            by watch. The series of a name that is gone stay as they are, until their place is needed.
  * Units      ns on the loop's clock.
- * Ownership  The engine owns its workers, notice board and watch; ruleset and store are the caller's and must outlive it.
- * Threads    engine_worker: confined to one thread. engine_open/close: before and after the workers.
- *            engine_metrics_write, engine_*_read, engine_bucket_forgive: any thread, while workers run.
+ * Ownership  The engine owns its workers, its notice board and the edition in force. Rulesets must outlive their editions;
+ *            the store is the caller's and must outlive the engine.
+ * Threads    engine_worker, engine_edition_take: confined to the worker's thread. engine_open/close: before and after the
+ *            workers. engine_edition_new: any thread, one at a time, and not before the edition before is freed; workers
+ *            and scrapes go on meanwhile. engine_edition_set and _retire, engine_rules, engine_watch, engine_*_read,
+ *            engine_metrics_write, engine_bucket_forgive: one thread for all of them.
  * Blocking   only on the store.
- * Errors     engine_open: ERR_MEMORY.
- * Limits     at most 200 rule labels in metrics, the rest is booked under "_other".
+ * Errors     ERR_MEMORY; engine_edition_new also ERR_FULL, if there are more than 1000 identities or limits.
+ * Limits     at most 200 rule labels of a ruleset in metrics, the rest is booked under "_other".
  */
 #ifndef POSTERN_ENGINE_ENGINE_H
 #define POSTERN_ENGINE_ENGINE_H
@@ -31,16 +38,34 @@
 struct store;
 struct engine;
 struct engine_worker;
+struct edition;
 struct watch;
 
 MUST_USE enum err engine_open(struct engine **ret, const struct ruleset *rules, struct store *store, unsigned workers);
 void engine_close(struct engine *e); /* NULL is fine */
 
+/* In force. */
 const struct ruleset *engine_rules(const struct engine *e);
+const struct edition *engine_edition(const struct engine *e);
+
+/* Its findings, own services and top lists. */
+struct watch *engine_watch(struct engine *e);
+
 struct engine_worker *engine_worker_at(struct engine *e, unsigned index);
 
-/* For findings, own services and top lists. */
-struct watch *engine_watch(struct engine *e);
+/* Makes ready what deciding by these rules needs. */
+MUST_USE enum err engine_edition_new(struct edition **ret, struct engine *e, const struct ruleset *rules);
+void engine_edition_free(struct edition *ed); /* one that was never put in force; NULL is fine */
+
+/* Puts it in force, for scrapes, and gives the one before. */
+struct edition *engine_edition_set(struct engine *e, struct edition *ed);
+
+/* Between two decisions of this worker: it goes by this one from now on. */
+void engine_edition_take(struct engine_worker *w, const struct edition *ed);
+
+/* Frees the one before, which no worker has any more. Where people are told apart in another way now, faults that were said
+ * once are said again. */
+void engine_edition_retire(struct engine *e, struct edition *before);
 
 /* Judges, charges, counts, and has the notice board and the watch look at the verdict. */
 void engine_decide(struct engine_worker *w, const struct request *req, struct arena *a, ns now, struct verdict *ret);

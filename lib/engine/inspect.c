@@ -11,13 +11,13 @@
 
 void engine_decisions_read(const struct engine *e, uint64_t ret[REASON_COUNT])
 {
-	size_t series = e->n_rule_labels * DOOR_COUNT * REASON_COUNT;
+	size_t series = e->edition->rosters[NAMED_RULES].n * DOOR_COUNT * REASON_COUNT;
 
 	for (size_t i = 0; i < REASON_COUNT; i++)
 		ret[i] = 0;
 	for (unsigned w = 0; w < e->n_workers; w++)
 		for (size_t i = 0; i < series; i++)
-			ret[i % REASON_COUNT] += metric_get(&e->workers[w].decisions[i]);
+			ret[i % REASON_COUNT] += metric_get(&e->workers[w].rows[NAMED_RULES][i]);
 }
 
 void engine_table_read(struct engine *e, ns now, struct engine_table *ret)

@@ -30,47 +30,56 @@ static uint64_t sum_member(const struct engine *e, size_t offset, size_t index)
 	return sum;
 }
 
-static struct str label_of_rule(const struct engine *e, size_t label)
+/* Every series of a name in force is shown, and those of one that is not any more where they have counted something. */
+static bool is_shown(const struct row *row, uint64_t sum)
 {
-	if (label < e->n_own_labels)
-		return e->rules->rules[label].name;
-	return label - e->n_own_labels == RULE_LABEL_NONE ? STR("") : STR("_other");
+	return row->is_used || sum > 0;
 }
 
 static void write_decisions(const struct engine *e, struct text *t)
 {
+	const struct roster *roster = &e->edition->rosters[NAMED_RULES];
+
 	metric_family(t, METRIC_DECISIONS);
-	for (size_t label = 0; label < e->n_rule_labels; label++) {
+	for (size_t row = 0; row < roster->n; row++) {
 		for (size_t i = 0; i < (size_t)DOOR_COUNT * REASON_COUNT; i++) {
 			enum door door = (enum door)(i / REASON_COUNT);
 			enum reason reason = (enum reason)(i % REASON_COUNT);
 			struct metric_label labels[] = {{"door", door_word(door)},
 				{"decision", decision_word(reason_decision(reason))}, {"reason", reason_word(reason)},
-				{"rule", label_of_rule(e, label)}};
+				{"rule", str_from_z(roster->rows[row].name_z)}};
 			uint64_t sum = 0;
 
 			for (unsigned w = 0; w < e->n_workers; w++)
-				sum += metric_get(&e->workers[w].decisions[label * DOOR_COUNT * REASON_COUNT + i]);
-			metric_sample(t, METRIC_DECISIONS, labels, 4, sum);
+				sum += metric_get(rows_decision(&e->workers[w], row, door, reason));
+			if (is_shown(&roster->rows[row], sum))
+				metric_sample(t, METRIC_DECISIONS, labels, 4, sum);
 		}
 	}
 }
 
 static void write_identities(const struct engine *e, struct text *t, enum metric family, ns now, ns wall_now)
 {
+	const struct roster *roster = &e->edition->rosters[NAMED_IDENTITIES];
+
 	metric_family(t, family);
-	for (size_t i = 0; i < e->rules->identities.n * TOKEN_SLOT_COUNT; i++) {
-		struct metric_label labels[] = {{"identity", e->rules->identities.items[i / TOKEN_SLOT_COUNT].name},
-			{"slot", token_slot_word((enum token_slot)(i % TOKEN_SLOT_COUNT))}};
+	for (size_t i = 0; i < roster->n * TOKEN_SLOT_COUNT; i++) {
+		const struct row *row = &roster->rows[i / TOKEN_SLOT_COUNT];
+		enum token_slot slot = (enum token_slot)(i % TOKEN_SLOT_COUNT);
+		struct metric_label labels[] = {
+			{"identity", str_from_z(row->name_z)}, {"slot", token_slot_word(slot)}};
 		uint64_t requests = 0;
 		ns last = 0;
 
 		for (unsigned w = 0; w < e->n_workers; w++) {
-			ns used = metric_get(&e->workers[w].identities[i].last_used_ns);
+			const metric_counter *c = rows_identity(&e->workers[w], i / TOKEN_SLOT_COUNT, slot);
+			ns used = metric_get(&c[IDENTITY_LAST_USED_NS]);
 
-			requests += metric_get(&e->workers[w].identities[i].requests);
+			requests += metric_get(&c[IDENTITY_REQUESTS]);
 			last = used > last ? used : last;
 		}
+		if (!is_shown(row, requests))
+			continue;
 		if (family == METRIC_IDENTITY_REQUESTS)
 			metric_sample(t, family, labels, 2, requests);
 		else
@@ -80,14 +89,17 @@ static void write_identities(const struct engine *e, struct text *t, enum metric
 
 static void write_key_fallbacks(const struct engine *e, struct text *t)
 {
+	const struct roster *roster = &e->edition->rosters[NAMED_LIMITS];
+
 	metric_family(t, METRIC_KEY_FALLBACK);
-	for (size_t i = 0; i < e->rules->n_limits; i++) {
-		struct metric_label label = {"limit", e->rules->limits[i].name};
+	for (size_t i = 0; i < roster->n; i++) {
+		struct metric_label label = {"limit", str_from_z(roster->rows[i].name_z)};
 		uint64_t sum = 0;
 
 		for (unsigned w = 0; w < e->n_workers; w++)
-			sum += metric_get(&e->workers[w].key_fallbacks[i]);
-		metric_sample(t, METRIC_KEY_FALLBACK, &label, 1, sum);
+			sum += metric_get(rows_limit(&e->workers[w], i));
+		if (is_shown(&roster->rows[i], sum))
+			metric_sample(t, METRIC_KEY_FALLBACK, &label, 1, sum);
 	}
 }
 
@@ -157,7 +169,7 @@ static void write_suppressed(struct engine *e, struct text *t)
 
 	metric_family(t, METRIC_LOG_SUPPRESSED);
 	metric_sample(t, METRIC_LOG_SUPPRESSED, &notice, 1, notice_suppressed(e->notice));
-	metric_sample(t, METRIC_LOG_SUPPRESSED, &own, 1, watch_suppressed(e->watch));
+	metric_sample(t, METRIC_LOG_SUPPRESSED, &own, 1, watch_suppressed(e->edition->watch));
 }
 
 void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now)
@@ -175,8 +187,8 @@ void engine_metrics_write(struct engine *e, struct text *t, ns now, ns wall_now)
 	write_single(t, METRIC_STATE_ENTRIES, "store", store_label, usage.entries);
 	write_single(t, METRIC_STATE_CAPACITY, "store", store_label, usage.capacity);
 	write_single(t, METRIC_STATE_OVERFLOW, "store", store_label, usage.overflow_total);
-	write_single(t, METRIC_CONFIG_INFO, "hash", e->rules->hash, 1);
-	watch_metrics_write(e->watch, t, now, wall_now);
+	write_single(t, METRIC_CONFIG_INFO, "hash", e->edition->rules->hash, 1);
+	watch_metrics_write(e->edition->watch, t, now, wall_now);
 	write_suppressed(e, t);
 	write_single(t, METRIC_LABEL_OVERFLOW, "family", STR("postern_decisions_total"),
 		sum_member(e, offsetof(struct engine_worker, label_overflow), 0));

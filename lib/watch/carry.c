@@ -6,42 +6,7 @@
  */
 #include "watch/part.h"
 
-static bool same_ranges(const struct range_set *a, const struct range_set *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		if (a->items[i].bits != b->items[i].bits || !ip_equal(&a->items[i].base, &b->items[i].base))
-			return false;
-	}
-	return true;
-}
-
-static bool same_client(const struct client_rule *a, const struct client_rule *b)
-{
-	return a->strategy == b->strategy && same_ranges(&a->trusted, &b->trusted) &&
-	       a->trust_any == b->trust_any && a->trust_unix == b->trust_unix &&
-	       a->none_on_undecided == b->none_on_undecided && str_equal_nocase(a->header, b->header) &&
-	       a->header_is_forwarded == b->header_is_forwarded && a->hops == b->hops &&
-	       a->ipv6_prefix == b->ipv6_prefix;
-}
-
-static bool same_identities(const struct identity_set *a, const struct identity_set *b)
-{
-	if (a->n != b->n || a->n_tokens != b->n_tokens)
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		if (!str_equal(a->items[i].name, b->items[i].name))
-			return false;
-	}
-	for (size_t i = 0; i < a->n_tokens; i++) {
-		if (digest_equal(&a->tokens[i].digest, &b->tokens[i].digest) == 0 ||
-			a->tokens[i].identity != b->tokens[i].identity ||
-			a->tokens[i].slot != b->tokens[i].slot)
-			return false;
-	}
-	return true;
-}
+#include "core/same.h"
 
 static void carry_profiles(struct watch *to, struct watch *from, unsigned part)
 {
@@ -94,9 +59,7 @@ static void carry_refusals(struct watch *to, struct watch *from, unsigned part)
 
 void watch_carry(struct watch *to, struct watch *from)
 {
-	bool same = same_client(&to->rules->client, &from->rules->client) &&
-		    same_ranges(&to->rules->own_networks, &from->rules->own_networks) &&
-		    same_identities(&to->rules->identities, &from->rules->identities);
+	bool same = same_people(to->rules, from->rules);
 
 	pthread_mutex_lock(&from->lock);
 	to->key = from->key;

@@ -61,6 +61,13 @@ uint64_t notice_suppressed(struct notice *n)
 	return suppressed;
 }
 
+void notice_forget(struct notice *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->n_seen = 0;
+	pthread_mutex_unlock(&n->lock);
+}
+
 static bool is_first(struct notice *n, const struct seen *what)
 {
 	bool first = true;

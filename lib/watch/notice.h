@@ -30,6 +30,9 @@ void notice_free(struct notice *n); /* NULL is fine */
 /* Call for every verdict; returns at once where there is nothing to say. */
 void notice_verdict(struct notice *n, const struct ruleset *rules, const struct request *req, const struct verdict *v);
 
+/* Says everything anew, as after a start. */
+void notice_forget(struct notice *n);
+
 /* Lines not logged because the memory was full. */
 uint64_t notice_suppressed(struct notice *n);
 

@@ -254,6 +254,23 @@ static void test_far_too_many_fields_are_left_out(void **state)
 	json_free(root);
 }
 
+static void test_level_and_form_may_change(void **state)
+{
+	struct json *root;
+
+	(void)state;
+	log_setup(LOG_WARN, LOG_TEXT, ends[1]);
+	log_change(LOG_DEBUG, LOG_JSON);
+	log_say(LOG_DEBUG, "seen", "x");
+	root = receive_json();
+	expect_member(root, "event", "seen");
+	json_free(root);
+	log_change(LOG_ERROR, LOG_TEXT);
+	assert_false(log_wants(LOG_WARN));
+	log_say(LOG_ERROR, "seen", "y");
+	expect_text(" error seen: y");
+}
+
 static void test_a_failed_write_is_forgotten(void **state)
 {
 	(void)state;
@@ -297,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_hostile_values_push_nothing_out_of_the_line, open_ends, close_ends),
 		cmocka_unit_test_setup_teardown(test_far_too_many_fields_are_left_out, open_ends, close_ends),
+		cmocka_unit_test_setup_teardown(test_level_and_form_may_change, open_ends, close_ends),
 		cmocka_unit_test(test_a_failed_write_is_forgotten),
 		cmocka_unit_test(test_limit),
 	};

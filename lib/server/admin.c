@@ -7,6 +7,7 @@
  */
 #include "server/admin.h"
 
+#include "server/facts.h"
 #include "server/write.h"
 
 #include "adapter/adapter.h"
@@ -124,6 +125,75 @@ static void probe(struct admin *a, struct exchange *x)
 		refuse(a, x, PROBLEM_OUT_OF_RANGE, "a nonce is 32 lower-case hex digits");
 }
 
+/* ---------------------------------------------------------------------------------------------------- facts */
+
+static struct facts_source source(const struct admin *a)
+{
+	return (struct facts_source){a->config, a->engine, loop_now(a->loop), a->started};
+}
+
+static void answer_facts(struct admin *a, struct exchange *x, struct facts *f, const struct admin_body *form)
+{
+	struct admin_body body = *form;
+
+	body.what = f;
+	if (f == NULL)
+		refuse(a, x, PROBLEM_CANNOT_DECIDE, "no memory for the answer");
+	else
+		admin_answer(a, x, &body);
+	facts_free(f);
+}
+
+static void status(struct admin *a, struct exchange *x)
+{
+	const struct admin_body body = {STR("application/json"), admin_write_status, NULL};
+	const struct facts_source s = source(a);
+
+	answer_facts(a, x, facts_new(&s), &body);
+}
+
+/* GET /top, or /top?rule=NAME. */
+static void top(struct admin *a, struct exchange *x)
+{
+	const struct admin_body body = {STR("application/json"), admin_write_top, NULL};
+	const struct ruleset *rules = engine_rules(a->engine);
+	const struct facts_source s = source(a);
+	struct str target = x->question.target;
+	struct str query = str_from(target, http_target_path(target).len + 1), prefix = STR("rule=");
+	size_t i = 0;
+
+	if (query.len > 0 && !str_starts_with(query, prefix)) {
+		refuse(a, x, PROBLEM_UNKNOWN_MEMBER, "the one parameter is rule=NAME");
+		return;
+	}
+	while (i < rules->n_rules && !str_equal(rules->rules[i].name, str_from(query, prefix.len)))
+		i++;
+	if (query.len > 0 && i == rules->n_rules)
+		refuse(a, x, PROBLEM_NOT_FOUND, "there is no rule of that name");
+	else
+		answer_facts(a, x, facts_new_top(&s, i), &body);
+}
+
+static void overview(struct admin *a, struct exchange *x)
+{
+	const struct admin_body body = {STR("text/html; charset=utf-8"), admin_write_page, NULL};
+	const struct facts_source s = source(a);
+
+	answer_facts(a, x, facts_new(&s), &body);
+	/* Even a hole in the escaping would run nothing. */
+	http_answer_add(&x->answer, STR("Content-Security-Policy"),
+		STR("default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+		    "frame-ancestors 'none'"));
+	http_answer_add(&x->answer, STR("Referrer-Policy"), STR("no-referrer"));
+}
+
+static void style(struct admin *a, struct exchange *x)
+{
+	const struct admin_body body = {STR("text/css; charset=utf-8"), admin_write_style, NULL};
+
+	admin_answer(a, x, &body);
+}
+
 /* ---------------------------------------------------------------------------------------------------- pages */
 
 enum { GET = 1, POST = 2, DELETE = 4 };
@@ -135,6 +205,10 @@ static const struct page {
 	bool takes_body;
 	void (*answer)(struct admin *a, struct exchange *x);
 } pages[] = {
+	{{"/", 1}, GET, {"GET, HEAD", 9}, false, overview},
+	{{"/style.css", 10}, GET, {"GET, HEAD", 9}, false, style},
+	{{"/status", 7}, GET, {"GET, HEAD", 9}, false, status},
+	{{"/top", 4}, GET, {"GET, HEAD", 9}, false, top},
 	{{"/explain", 8}, POST, {"POST", 4}, true, explain},
 	{{"/keys/", 6}, GET | DELETE, {"GET, HEAD, DELETE", 17}, false, admin_keys},
 	{{"/probe/", 7}, GET, {"GET, HEAD", 9}, false, probe},

@@ -31,6 +31,7 @@ struct admin {
 	struct server_counters *own;
 	struct probe_board *probes;
 	bool is_unix;
+	ns started; /* on the loop's clock */
 	size_t answer_bytes; /* that the last long answer fitted into */
 };
 
@@ -51,5 +52,11 @@ void admin_answer(struct admin *a, struct exchange *x, const struct admin_body *
 void admin_problem(struct admin *a, struct exchange *x);
 
 void admin_keys(struct admin *a, struct exchange *x);
+
+/* What struct facts holds: as JSON, as the lists alone, and as a page with its style. */
+void admin_write_status(struct text *t, const void *facts);
+void admin_write_top(struct text *t, const void *facts);
+void admin_write_page(struct text *t, const void *facts);
+void admin_write_style(struct text *t, const void *nothing);
 
 #endif

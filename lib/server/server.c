@@ -207,6 +207,7 @@ static enum err admin_open(struct server *s, struct engine *engine)
 	s->admin.engine = engine;
 	s->admin.own = &s->workers[0]->counters;
 	s->admin.probes = s->probes;
+	s->admin.started = loop_now(s->workers[0]->loop);
 	s->admin.is_unix = s->config->listen[LISTEN_ADMIN].endpoint.is_unix;
 	service = admin_service(&s->admin);
 	return side_open(s, LISTEN_ADMIN, &service, s->config->http_body_bytes);

@@ -60,7 +60,9 @@ def test_console_blocks(tmp_path):
                 server.cleanup()
                 server = Postern(args=relative_to(tmp_path, shlex.split(command)[2:])).start()
                 continue
-            text = command.replace("127.0.0.1:9180", server.http).replace("127.0.0.1:9182", server.ops)
+            text = command
+            for written, here in (("127.0.0.1:9180", server.http), ("127.0.0.1:9182", server.ops), ("127.0.0.1:9183", server.admin)):
+                text = text.replace(written, here)
             done = subprocess.run(
                 ["bash", "-c", text], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=DEADLINE_S, check=False
             )

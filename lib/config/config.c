@@ -221,20 +221,31 @@ static enum err read_root(struct load *l, const struct json *root)
 	return l->arena->overflow ? ERR_MEMORY : ERR_OK;
 }
 
-/* Over the text and the digests of the tokens, so that a rotated token is a new configuration. */
+/* Over the text and the tokens that the files hold, each with whose it is, so that a rotated token is a new configuration. */
 static enum err make_hash(struct load *l)
 {
-	size_t n = l->n_tokens;
-	struct digest *parts = arena_array(l->arena, n + 2, sizeof(*parts)), whole;
+	struct part {
+		struct digest digest;
+		uint8_t owner[4];
+	} *parts = arena_array(l->arena, l->n_tokens + 2, sizeof(*parts));
 	char *hex = arena_alloc(l->arena, 13);
+	struct digest whole;
 
 	if (parts == NULL || hex == NULL)
 		return ERR_MEMORY;
-	digest_sha256(&parts[0], l->text);
-	parts[1] = l->config->caller_key;
-	for (size_t i = 0; i < n; i++)
-		parts[i + 2] = l->tokens[i].digest;
-	digest_sha256(&whole, str_make((const char *)parts, (n + 2) * sizeof(*parts)));
+	memset(parts, 0, (l->n_tokens + 2) * sizeof(*parts));
+	digest_sha256(&parts[0].digest, l->text);
+	parts[1].digest = l->config->caller_key;
+	parts[1].owner[3] = l->config->has_caller_key;
+	for (size_t i = 0; i < l->n_tokens; i++) {
+		const struct identity_token *token = &l->tokens[i];
+
+		parts[i + 2].digest = token->digest;
+		parts[i + 2].owner[0] = (uint8_t)(token->identity >> 8);
+		parts[i + 2].owner[1] = (uint8_t)token->identity;
+		parts[i + 2].owner[2] = token->slot;
+	}
+	digest_sha256(&whole, str_make((const char *)parts, (l->n_tokens + 2) * sizeof(*parts)));
 	str_hex(whole.bytes, 6, hex);
 	l->config->rules.hash = str_make(hex, 12);
 	return ERR_OK;
@@ -265,6 +276,7 @@ static struct config *config_new(
 	memset(block, 0, sizeof(*block));
 	arena_init(&block->arena, block->room, room);
 	(void)snprintf(block->config.file_z, sizeof(block->config.file_z), "%s", file_z);
+	block->config.serial = 1;
 	settings_set_defaults(&block->config);
 	*ret_arena = &block->arena;
 	return &block->config;

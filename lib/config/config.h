@@ -29,6 +29,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Listeners of this version. */
 enum listen_name { LISTEN_HTTP, LISTEN_OPS, LISTEN_ADMIN, LISTEN_COUNT };
@@ -57,6 +58,7 @@ struct config {
 	size_t store_max_memory_bytes;
 	struct str request_id_header; /* empty: none */
 
+	uint64_t serial;         /* which one of this process: 1 the first, each reload the next */
 	bool is_builtin;         /* no rules were configured: the built-in limit and rule are in force */
 	char file_z[256];        /* as given, "" without a file */
 };

@@ -167,6 +167,32 @@ static void test_previous(void **state)
 	fault_list_done(&faults);
 }
 
+/* The same tokens in another service's files are another configuration, though their order is the same. */
+static void test_hash_knows_whose_token_it_is(void **state)
+{
+	static const char text_z[] = "{\"identities\": {\"a\": {\"token_file\": \"a\", \"previous_token_file\": \"a.old\"},"
+				     " \"b\": {\"token_file\": \"b\", \"previous_token_file\": \"b.old\"}}}";
+	struct config *before, *after;
+	struct fault_list faults;
+	char old_z[256];
+
+	(void)state;
+	write_file("a", TOKEN "1", sizeof(TOKEN), 0600);
+	write_file("a.old", TOKEN "2", sizeof(TOKEN), 0600);
+	write_file("b", TOKEN "3", sizeof(TOKEN), 0600);
+	assert_int_equal(load_text(&before, text_z, false, &faults), ERR_OK);
+	fault_list_done(&faults);
+	(void)snprintf(old_z, sizeof(old_z), "%s/a.old", dir_z);
+	assert_int_equal(unlink(old_z), 0);
+	write_file("b", TOKEN "2", sizeof(TOKEN), 0600);
+	write_file("b.old", TOKEN "3", sizeof(TOKEN), 0600);
+	assert_int_equal(load_text(&after, text_z, false, &faults), ERR_OK);
+	fault_list_done(&faults);
+	assert_false(str_equal(before->rules.hash, after->rules.hash));
+	config_free(before);
+	config_free(after);
+}
+
 static void test_same_token(void **state)
 {
 	struct config *c = NULL;
@@ -313,7 +339,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const names[] = {"edge", "agent", "old", "key", "postern.json"};
+	static const char *const names[] = {"edge", "agent", "old", "key", "a", "b", "b.old", "postern.json"};
 	char path_z[256];
 
 	(void)state;
@@ -330,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_token_files),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_previous),
+		cmocka_unit_test(test_hash_knows_whose_token_it_is),
 		cmocka_unit_test(test_same_token),
 		cmocka_unit_test(test_caller_key),
 		cmocka_unit_test(test_without_secrets),

@@ -16,7 +16,7 @@ def copy_ready(name, postern, app, hop="127.0.0.1/32"):
     """A file of deploy/gateways/caddy with the addresses of this test in the place of its own."""
     text = (FOLDER / name).read_text()
     for written, here in ((":8443 {", ":{$PORT} {"), ("127.0.0.1:9180", postern.http), ("127.0.0.1:8080", app.endpoint)):
-        assert text.count(written) == 1, f"{name} names {written} {text.count(written)} times"
+        assert written in text, f"{name} does not name {written}"
         text = text.replace(written, here)
     if "two-hops" in name:
         assert text.count("10.0.0.7/32") == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What stands around postern in the gateway tests: real Caddy processes, an application behind them, clients before them.
+"""What stands around postern in the gateway tests: real gateways, an application behind them, clients before them.
 
 Nothing is installed: tests/tools.sh unpacks the gateways. A gateway cannot tell which port it was given for port 0, so
 its port is reserved by a bound socket that never listens; Linux lets the gateway bind beside it, and nobody else gets it.
@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -35,47 +36,53 @@ def require(tool):
 
 
 class ReservedPort:
-    """A free port of 127.0.0.1 that stays ours until close."""
+    """A free port of that address that stays ours until close."""
 
-    def __init__(self):
-        self._socket = socket.socket()
+    def __init__(self, host="127.0.0.1"):
+        self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # else Envoy could not bind beside it
+        self._socket.bind((host, 0))
         self.number = self._socket.getsockname()[1]
 
     def close(self):
         self._socket.close()
 
 
-class Caddy:
-    """A running Caddy.
+class Gateway:
+    """A running gateway.
 
-    caddyfile   its site blocks; {$PORT} in it is the port of this Caddy, {$NAME} the value given as NAME=...:
-                Caddy("http://:{$PORT} {\\n reverse_proxy {$APP}\\n}", APP=app.endpoint)
-    options     further lines of the global block.
-    endpoint    "127.0.0.1:PORT"
+    tool        its name in tests/tools.sh; where it is not here the test is skipped.
+    endpoint    "127.0.0.1:PORT", or with the host that it was given.
     """
 
-    def __init__(self, caddyfile, options="", **values):
-        program = require("caddy")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="caddy-"))
+    tool = None
+
+    def __init__(self, host="127.0.0.1"):
+        self.program = require(self.tool)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.tool}-"))
         self.log_path = self.folder / "log"
-        self.port = ReservedPort()
-        self.endpoint = f"127.0.0.1:{self.port.number}"
+        self.host, self.port = host, ReservedPort(host)
+        self.endpoint = ("[%s]:%d" if ":" in host else "%s:%d") % (host, self.port.number)
         self.process = None
-        path = self.folder / "Caddyfile"
-        path.write_text(
-            "{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n"
-            f"\tstorage file_system {self.folder}/storage\n\t{options}\n}}\n{caddyfile}\n"
-        )
-        homes = {name: str(self.folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-        self._command = [program, "run", "--config", str(path), "--adapter", "caddyfile"]
-        self._env = {**clean_env(), **homes, "PORT": str(self.port.number), **{k: str(v) for k, v in values.items()}}
+
+    def command(self):
+        """What starts it in the foreground."""
+        raise NotImplementedError
+
+    def env(self):
+        return clean_env()
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
 
     def start(self):
+        command = self.command()
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env, cwd=self.folder
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env(), cwd=self.folder
             )
         deadline = time.monotonic() + DEADLINE_S
         while True:
@@ -84,13 +91,13 @@ class Caddy:
                 return self
             except ConnectionRefusedError:
                 pass
-            # The end of the process is the only event that Caddy offers; not ending for a moment is a reason to retry.
+            # The end of the process is the only event that a gateway offers; not ending for a moment is a reason to retry.
             try:
                 code = self.process.wait(0.02)
             except subprocess.TimeoutExpired:
                 code = None
             if code is not None or time.monotonic() > deadline:
-                raise AssertionError(f"caddy does not serve (exit code {code}):\n{self.log()}")
+                raise AssertionError(f"{self.tool} does not serve (exit code {code}):\n{self.log()}")
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
@@ -109,6 +116,84 @@ class Caddy:
         self.stop()
         self.port.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Caddy(Gateway):
+    """caddyfile   its site blocks; {$PORT} in it is the port of this Caddy, {$NAME} the value given as NAME=...:
+                   Caddy("http://:{$PORT} {\\n reverse_proxy {$APP}\\n}", APP=app.endpoint)
+    options     further lines of the global block.
+    """
+
+    tool = "caddy"
+
+    def __init__(self, caddyfile, options="", host="127.0.0.1", **values):
+        super().__init__(host)
+        self._values = {"PORT": str(self.port.number), **{k: str(v) for k, v in values.items()}}
+        self.write(
+            "Caddyfile",
+            f"{{\n\tadmin off\n\tauto_https off\n\tdefault_bind {host}\n"
+            f"\tstorage file_system {self.folder}/storage\n\t{options}\n}}\n{caddyfile}\n",
+        )
+
+    def command(self):
+        return [self.program, "run", "--config", "Caddyfile", "--adapter", "caddyfile"]
+
+    def env(self):
+        homes = {name: str(self.folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+        return {**clean_env(), **homes, **self._values}
+
+
+class CurrentCaddy(Caddy):
+    tool = "caddy-current"
+
+
+class Nginx(Gateway):
+    """http: what stands in the http context, with {LISTEN} where it says what to listen on. One worker, so that what it
+    keeps between requests can be told."""
+
+    tool = "nginx"
+
+    def __init__(self, http, host="127.0.0.1"):
+        super().__init__(host)
+        temp = "\n".join(f"{kind}_temp_path temp_{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        user = "user root;\n" if os.geteuid() == 0 else ""
+        self.write(
+            "nginx.conf",
+            f"{user}worker_processes 1;\npid pid;\nerror_log stderr info;\nevents {{}}\nhttp {{\naccess_log off;\n{temp}\n"
+            + http.replace("{LISTEN}", self.endpoint)
+            + "\n}\n",
+        )
+
+    def command(self):
+        return [self.program, "-p", str(self.folder), "-e", "stderr", "-c", "nginx.conf", "-g", "daemon off;"]
+
+
+class HAProxy(Gateway):
+    """config with {LISTEN} where it says what to bind; files: what lies beside it."""
+
+    tool = "haproxy"
+
+    def __init__(self, config, host="127.0.0.1", files=None):
+        super().__init__(host)
+        self.write("haproxy.cfg", config.replace("{LISTEN}", self.endpoint))
+        for name, text in (files or {}).items():
+            self.write(name, text)
+
+    def command(self):
+        return [self.program, "-db", "-f", "haproxy.cfg"]
+
+
+class Envoy(Gateway):
+    """config with {HOST} and {PORT} where it says what to listen on."""
+
+    tool = "envoy"
+
+    def __init__(self, config, host="127.0.0.1"):
+        super().__init__(host)
+        self.write("envoy.yaml", config.replace("{HOST}", host).replace("{PORT}", str(self.port.number)))
+
+    def command(self):
+        return [self.program, "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning"]
 
 
 class Request:
@@ -142,7 +227,7 @@ class App:
             disable_nagle_algorithm = True
 
             def handle_any(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = self.read_body()
                 request = Request(self, body)
                 app.requests.append(request)
                 if answer is not None:
@@ -158,6 +243,17 @@ class App:
                 if self.command != "HEAD":
                     self.wfile.write(content)
 
+            def read_body(self):
+                if self.headers.get("Transfer-Encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = b""
+                while True:
+                    n = int(self.rfile.readline().split(b";")[0], 16)
+                    body += self.rfile.read(n)
+                    self.rfile.readline()
+                    if n == 0:
+                        return body
+
             do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = handle_any
 
             def log_message(self, *args):
@@ -165,6 +261,10 @@ class App:
 
         class Server(http.server.ThreadingHTTPServer):
             request_queue_size = 128
+
+            def handle_error(self, request, client_address):
+                if not isinstance(sys.exc_info()[1], ConnectionError):  # a gateway may end a connection as it likes
+                    super().handle_error(request, client_address)
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.endpoint = "127.0.0.1:%d" % self._server.server_address[1]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Real nginx with the files of deploy/gateways/nginx."""
+import re
+import time
+
+import pytest
+
+from behind import SLOWER, Behind, shipped
+from gateway import App, Nginx
+from net import IPV4
+from questions import ask, one_limit
+from relay import Relay
+
+
+class TestNginx(Behind):
+    def gateway(self, postern, app, hops, net, edit):
+        name = "one-hop.conf" if hops == 1 else "two-hops.conf"
+        here = {"listen 8443;": "listen {LISTEN};", "127.0.0.1:9180": postern, "127.0.0.1:8080": app}
+        return Nginx(edit(shipped(f"nginx/{name}", here)), net.host)
+
+    def forgotten(self):
+        def without(header):
+            def edit(text):
+                less = re.sub(rf"\n\s*proxy_set_header {header} [^;]*;", "", text, count=1)
+                assert less != text
+                return less
+
+            return edit
+
+        return {header: without(header) for header in ("X-Real-IP", "X-Original-Method", "X-Original-URL")}
+
+    def over_unix(self, text, path):
+        return text.replace("server postern.invalid:9180;", f"server unix:{path};")
+
+    # What a plain auth_request does: the client's headers are passed, its Content-Length with them, and no body comes.
+    @staticmethod
+    def bare(text):
+        for line in ("proxy_pass_request_headers off;", "proxy_pass_request_body off;", 'proxy_set_header Content-Length "";'):
+            assert line in text
+            text = text.replace(line, "")
+        return text
+
+    def test_a_leaked_length_holds_nobody_up(self, site, postern):
+        instance = postern(one_limit())
+        with Relay(instance.http) as relay:
+            s = site({}, to=relay.endpoint, edit=self.bare)
+            for turn in range(1, 3):
+                began = time.monotonic()
+                assert s.send(IPV4.client(11), "POST", body=b"x" * 1000).status == 200
+                assert time.monotonic() - began < 0.3 * SLOWER
+                # Its connection is closed; the next client's check is on one of its own, and is answered for that client.
+                assert s.send(IPV4.client(12)).status == 200
+                assert [request.all("X-Postern-Client") for request in s.app.requests[-2:]] == [[IPV4.client(11)], [IPV4.client(12)]]
+                assert relay.connections == turn + 1
+            left = [ask(instance, IPV4.client(n), peek=True)["limits"][0]["remaining"] for n in (11, 12, 13)]
+            assert left == [3, 3, 5]
+
+    @pytest.mark.parametrize(
+        "files, path, checks",
+        [
+            ("index index.html;", "/", 2),
+            ("try_files $uri /fallback.html;", "/missing", 2),
+            ("try_files $uri @named;", "/missing", 1),
+            ("try_files $uri =404;", "/index.html", 1),
+        ],
+    )
+    def test_internal_redirects_ask_again(self, site, tmp_path, files, path, checks):
+        for name in ("index.html", "fallback.html"):
+            (tmp_path / name).write_text(name)
+        tmp_path.chmod(0o755)
+
+        def edit(text):
+            less = re.sub(r"(?m)^\t\tproxy_pass http://127[^;]*;", f"root {tmp_path}; {files}", text)
+            assert less != text
+            return less.replace("location @postern_down", "location @named { return 200 named; } location @postern_down")
+
+        s = site(one_limit(), edit=edit)
+        assert s.send(IPV4.client(11), path=path).status == 200
+        assert self.left(s, IPV4.client(11), 1, IPV4) == 5 - checks
+
+    def test_a_host_cannot_hide_the_path(self, site):
+        config = one_limit()
+        config["rules"].insert(0, {"name": "closed", "match": {"path": "/closed/*"}, "action": "deny"})
+        s = site(config)
+        for host in ("a.example", "a?b", "a#b", "a@b", "a:8443", "[::1]:80"):
+            assert s.send(IPV4.client(11), path="/closed/x", headers=[f"Host: {host}"]).status == 403, host
+        assert s.send(IPV4.client(11), path="http://other.example/closed", headers=["Host: a.example"]).status == 403
+        assert s.app.requests == []
+
+    @pytest.mark.parametrize("status", (401, 403, 429, 500, 503))
+    def test_the_applications_own_refusals_stay_its_own(self, site, status):
+        s = site(one_limit(), app=App(lambda request: (status, [("X-Own", "1")], b"own")))
+        answer = s.send(IPV4.client(11))
+        assert (answer.status, answer.body, answer.get("X-Own"), answer.get("Retry-After")) == (status, b"own", "1", None)

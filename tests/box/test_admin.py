@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from postern import Postern
+from postern import Postern, until
 from questions import EDGE, FORGED, IDENTITIES, ask, check_config, one_limit, reasons, remaining
 
 
@@ -171,7 +171,7 @@ def test_one_key_is_shown_and_forgiven(postern):
     assert key(p, "/keys/per-client/4:203.0.113.7", "DELETE")["limits"][0]["forgiven"] is False
     assert reasons(p, 6) == ["allowed"] * 5 + ["rate_limited"]
     assert reasons(p, 1, remote_addr="203.0.113.8") == ["rate_limited"]
-    (line,) = p.log("key_forgiven")
+    line = p.wait_log("key_forgiven")
     assert (line["limit"], line["client"], line["remaining"], line["by"]) == ("per-client", "4:203.0.113.7", 0, "127.0.0.1")
 
 
@@ -214,7 +214,7 @@ def test_keys_of_several_parts(postern):
     told = {limit["name"]: limit["remaining"] for limit in key(p, "/keys/*/203.0.113.9?path=/login")["limits"]}
     assert told == {"login": 3, "wide": 5}
     assert {limit["forgiven"] for limit in key(p, "/keys/*/203.0.113.7?path=/login", "DELETE")["limits"]} == {True}
-    assert len(p.log("key_forgiven")) == 2
+    until(lambda: len(p.log("key_forgiven")) == 2)
 
 
 @pytest.mark.parametrize("path, status, code", [("/keys/nothing/203.0.113.7", 404, "not_found"), ("/keys/agent", 400, "missing_member"), ("/keys/login", 400, "missing_member"),

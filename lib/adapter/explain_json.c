@@ -144,6 +144,14 @@ void explain_json(struct text *t, const struct ruleset *rules, const struct requ
 			write_name(t, ", ", "path_raw");
 			text_json(t, e->trace.path_raw);
 		}
+		if (e->trace.third != NULL) {
+			write_name(t, ", ", "other_reading");
+			write_name(t, "{", "path");
+			text_json(t, e->trace.reading);
+			write_name(t, ", ", "rule");
+			text_json(t, e->trace.third->name);
+			text_char(t, '}');
+		}
 		json_rules(t, e);
 	}
 	text_z(t, "}}\n");

@@ -120,6 +120,13 @@ static void words_rules(struct text *t, const struct explanation *e)
 		}
 		text_char(t, '\n');
 	}
+	if (e->trace.third != NULL) {
+		text_z(t, "  some servers read ");
+		text_visible(t, e->trace.reading, 256);
+		text_z(t, ", where rule ");
+		text_str(t, e->trace.third->name);
+		text_z(t, " holds: refused, since what is served cannot be known\n");
+	}
 	for (size_t i = 0; i < e->trace.n_rules; i++) {
 		const struct rule_step *s = &e->trace.rules[i];
 

@@ -39,6 +39,11 @@ void *arena_alloc(struct arena *a, size_t n)
 	return p;
 }
 
+void arena_release(struct arena *a, const void *p)
+{
+	a->used = (size_t)((const char *)p - a->base);
+}
+
 void *arena_array(struct arena *a, size_t count, size_t size)
 {
 	size_t n;

@@ -29,6 +29,9 @@ void arena_reset(struct arena *a);
 /* n bytes, not cleared, or NULL. */
 void *arena_alloc(struct arena *a, size_t n);
 
+/* Gives back p, which is not NULL, and all that was taken behind it. */
+void arena_release(struct arena *a, const void *p);
+
 /* count items of size bytes each; the product is checked. */
 void *arena_array(struct arena *a, size_t count, size_t size);
 

@@ -2,8 +2,10 @@
 /*
  * The order of judgement is the order of the statements here. Two rules at most have a say: the one the normalised path
  * falls under and, where it is another, the one of the path as it was sent; enforced ones are looked at before shadow
- * ones, so that a limit both name is an enforced charge. Everything that refuses without charging is decided before the
- * first key is built; everything that refuses after charging is left to conclude.
+ * ones, so that a limit both name is an enforced charge. A third one, under which the path falls only as another server
+ * reads it, refuses: what is served cannot be known, and no honest client writes such paths.
+ * Everything that refuses without charging is decided before the first key is built; everything that refuses after charging
+ * is left to conclude.
  * struct plan and struct verdict are large: only what is used is written, since clearing them would cost as much as the
  * decision.
  */
@@ -15,6 +17,8 @@ struct rule_pair {
 	const struct rule *normalised;
 	const struct rule *rules[2]; /* both: enforced first; among equals the normalised path's first */
 	size_t n;
+	const struct rule *third; /* neither of them, but the rule of what another server may read; or NULL */
+	struct str reading;       /* that */
 };
 
 /* The verdict is known: nothing is charged. */
@@ -40,16 +44,45 @@ static bool same_bytes(struct str a, struct str b)
 	return a.len == b.len && (a.ptr == b.ptr || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-static void find_rules(const struct ruleset *rules, const struct policy_view *view, struct rule_pair *ret)
+static bool demands_anything(const struct rule *r)
 {
-	const struct rule *a = policy_find(rules, view, false), *b = a;
+	return !r->shadow && (r->action == ACTION_DENY || r->require != REQUIRE_NOTHING || r->n_limits > 0);
+}
+
+/* What it finds stays in the arena. */
+static void find_third(
+	const struct ruleset *rules, const struct policy_view *view, struct arena *a, struct rule_pair *ret)
+{
+	char *room = arena_alloc(a, view->path_raw.len);
+	struct policy_view other = *view;
+
+	for (unsigned n = 0; room != NULL && path_reading(view->path_raw, n, room, &other.path_raw); n++) {
+		const struct rule *r = policy_find(rules, &other, true);
+
+		if (r == ret->rules[0] || r == ret->rules[1] || !demands_anything(r))
+			continue;
+		ret->third = r;
+		ret->reading = other.path_raw;
+		return;
+	}
+	if (room != NULL)
+		arena_release(a, room);
+}
+
+static void find_rules(const struct ruleset *rules, const struct policy_view *view, struct arena *a,
+	struct rule_pair *ret)
+{
+	const struct rule *x = policy_find(rules, view, false), *y = x;
 
 	if (!same_bytes(view->path_normalised, view->path_raw))
-		b = policy_find(rules, view, true);
-	ret->normalised = a;
-	ret->n = a == b ? 1 : 2;
-	ret->rules[0] = a->shadow && !b->shadow ? b : a;
-	ret->rules[1] = ret->rules[0] == a ? b : a;
+		y = policy_find(rules, view, true);
+	ret->normalised = x;
+	ret->n = x == y ? 1 : 2;
+	ret->rules[0] = x->shadow && !y->shadow ? y : x;
+	ret->rules[1] = ret->rules[0] == x ? y : x;
+	ret->third = NULL;
+	if (view->path_doubtful)
+		find_third(rules, view, a, ret);
 }
 
 static bool plan_blocked(struct plan *plan, const struct rule_pair *pair)
@@ -65,7 +98,9 @@ static bool plan_blocked(struct plan *plan, const struct rule_pair *pair)
 		}
 		note_would(plan, REASON_BLOCKED);
 	}
-	return false;
+	if (pair->third != NULL)
+		plan_finish(plan, REASON_BLOCKED, pair->third);
+	return pair->third != NULL;
 }
 
 /* The enforced rule whose requirement is not met, or NULL. Shadow rules only leave a note. */
@@ -169,8 +204,14 @@ static void trace_rules(const struct ruleset *rules, const struct policy_view *v
 	const struct rule_pair *pair, struct arena *a, struct trace *ret)
 {
 	const struct rule *last = pair->rules[0] > pair->rules[1] ? pair->rules[0] : pair->rules[1];
-	size_t n = (size_t)(last - rules->rules) + 1;
+	size_t n;
 
+	if (pair->third != NULL && pair->third > last)
+		last = pair->third;
+	n = (size_t)(last - rules->rules) + 1;
+	ret->third = pair->third;
+	if (pair->third != NULL)
+		ret->reading = pair->reading;
 	ret->has_path = view->req->path.said;
 	if (ret->has_path) {
 		ret->path_normalised = view->path_normalised;
@@ -222,6 +263,7 @@ void decide_plan(const struct ruleset *rules, const struct request *req, struct 
 	ret->n_charges = 0;
 	if (trace != NULL) {
 		trace->has_path = false;
+		trace->third = NULL;
 		trace->rules = NULL;
 		trace->n_rules = 0;
 	}
@@ -234,11 +276,11 @@ void decide_plan(const struct ruleset *rules, const struct request *req, struct 
 	identity_find(&rules->identities, req, &ret->token);
 	ret->has_client = true;
 	policy_view_make(&view, trace != NULL ? NULL : rules, req, &ret->client, &ret->token, a);
+	find_rules(rules, &view, a, &pair);
 	if (a->overflow) {
 		plan_finish(ret, REASON_INTERNAL, NULL);
 		return;
 	}
-	find_rules(rules, &view, &pair);
 	ret->rule = pair.normalised;
 	if (trace != NULL)
 		trace_rules(rules, &view, &pair, a, trace);

@@ -8,18 +8,20 @@
  *            charged); exempt; cost above the burst; charges (refused: table_pressure only if every refusing bucket is
  *            an overflow one, and the wait is the longest of them); a requirement not met (refused, charged); allowed.
  *            Rules are found on the normalised and on the raw path; where they differ the union of both rules' limits is
- *            charged (equal limit and key once) and either's denial or requirement counts. Limits, action and
- *            requirement of a rule in shadow mode never refuse; what they would have done is told as "would", judged in
- *            the same order: what a shadow rule would have refused without charging is not charged for it either, and
- *            an exempt identity that it would have refused is told as shadow.
+ *            charged (equal limit and key once) and either's denial or requirement counts. A path in doubt (path.h) that
+ *            some server reads as a third rule's is blocked by that rule, unless it lets everything pass or is in shadow
+ *            mode. Limits, action and requirement of a rule in shadow mode never refuse; what they would have done is
+ *            told as "would", judged in the same order: what a shadow rule would have refused without charging is not
+ *            charged for it either, and an exempt identity that it would have refused is told as shadow.
  *            The limits of an identity stand in for those of every rule that counts (action limit, none of its own
  *            included). A limit that both an enforced and a shadow rule name is charged once, as an enforced one.
  * Ownership  Both structs are the caller's; keys lie in the arena. Neither is cleared first, because both are large:
  *            of an array the first n items are valid, and the fields of the client and the token only if has_client.
  * Threads    Pure.
  * Errors     a full arena, or more than 16 charges: reason internal, nothing charged.
- * Limits     the arena needs DECIDE_ARENA_BYTES for keys, and twice the length of the path and that of the host on top; with a trace also one
- *            struct rule_step a rule.
+ * Limits     the arena needs DECIDE_ARENA_BYTES for keys, and twice the length of the path and that of the host on top
+ *            (one of the two is the path normalised, the other first one reading after another and then lower case); with a
+ *            trace also one struct rule_step a rule.
  */
 #ifndef POSTERN_CORE_DECIDE_H
 #define POSTERN_CORE_DECIDE_H
@@ -60,6 +62,8 @@ struct trace {
 	struct client_trace client; /* if the plan has a client */
 	struct str path_normalised, path_raw;
 	bool has_path;
+	const struct rule *third; /* blocks, because it is the rule of ... */
+	struct str reading;       /* ... what another server may read; if third is not NULL */
 	struct rule_step *rules; /* in the arena; up to and including the last that was looked at for either path */
 	size_t n_rules;
 };

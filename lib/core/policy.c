@@ -49,11 +49,13 @@ void policy_view_make(struct policy_view *ret, const struct ruleset *rules, cons
 	ret->token = token;
 	ret->req = req;
 	ret->path_raw = ret->path_normalised = ret->host = STR("");
+	ret->path_doubtful = false;
 	if (path) {
 		struct path_views paths = path_look(req->path.text, a);
 
 		ret->path_raw = paths.raw;
 		ret->path_normalised = paths.normalised;
+		ret->path_doubtful = paths.doubtful;
 	}
 	if (host)
 		ret->host = path_fold_case(host_bare(req->host.text), a);

@@ -105,6 +105,7 @@ struct policy_view {
 	const struct token_result *token;
 	const struct request *req;
 	struct str path_normalised, path_raw; /* if req->path was said and is looked at */
+	bool path_doubtful;                   /* see path.h */
 	struct str host;                      /* lower case, no port, no trailing dot; if said and looked at */
 };
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 /* Line arrays, keys and the answer. What a client can make long comes on top: the headers of a header door and the path in
- * them twice over, or a body's text, its path normalised, and that once more in lower case. */
+ * them twice over, or a body's text, its path normalised, and that once more in lower case (or as others read it). */
 #define ARENA_FIXED_BYTES ((size_t)64 * 1024)
 #define SPARE_MAX 64
 #define RAW_HEAD_BYTES 512

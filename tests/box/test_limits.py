@@ -129,6 +129,28 @@ def test_another_spelling_is_no_way_around_a_rule(postern, path):
     assert (answer["reason"], answer["rule"]) == ("rate_limited", "login")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/%69nternal/;/../x",  # served as /internal/x by nginx, Caddy, Python: they know no parameters
+        "//internal/;/../x",
+        "/%69nternal/%3b/../x",
+        "/z/../internal//../x",  # ... by who keeps empty segments: Envoy without merge_slashes, new URL() of Node
+        "/q/z//../../internal/;/../x",  # ... by nginx again
+        "/%69nternal/../x",  # ... by who decodes and does not resolve: WSGI applications
+        "/%69nternal/..%2fx",
+        "/%69nternal/a%2f../../x",  # ... by who takes %2f for no slash: ASP.NET
+        "/internal\\x",  # ... by who takes a backslash for one: new URL() of JavaScript
+    ],
+)
+def test_a_path_that_another_server_reads_otherwise_is_no_way_in(postern, path):
+    config = one_limit("100/hour")
+    config["rules"].insert(0, {"name": "in", "match": {"path": "/internal/*"}, "require": "identity", "limits": ["per-client"]})
+    p = postern({**config, "identities": IDENTITIES})
+    answer = ask(p, path=path)
+    assert (answer["decision"], answer["reason"] in ("blocked", "identity_required"), answer["rule"]) == ("deny", True, "in")
+
+
 def test_what_a_rule_matches(postern):
     config = one_limit()
     config["rules"] = [

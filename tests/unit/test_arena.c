@@ -72,6 +72,22 @@ static void test_array(void **state)
 	assert_true(a.overflow);
 }
 
+static void test_release(void **state)
+{
+	_Alignas(16) char block[64];
+	struct arena a;
+	char *p;
+
+	(void)state;
+	arena_init(&a, block, sizeof(block));
+	assert_non_null(arena_alloc(&a, 16));
+	p = arena_alloc(&a, 16);
+	assert_non_null(arena_alloc(&a, 16));
+	arena_release(&a, p);
+	assert_ptr_equal(arena_alloc(&a, 48), p);
+	assert_false(a.overflow);
+}
+
 static void test_copy(void **state)
 {
 	_Alignas(16) char block[32];
@@ -112,6 +128,7 @@ int main(void)
 		cmocka_unit_test(test_alignment),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_array),
+		cmocka_unit_test(test_release),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_tiny_blocks),
 	};

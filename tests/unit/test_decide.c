@@ -129,6 +129,19 @@ struct row {
 #define OK REASON_ALLOWED
 
 static const struct row rows[] = {
+	/* a third rule, that of what another server reads */
+	{"third: blocked", "/%65dge/;/../x", NO_TOKEN, 1, "", NULL, REASON_BLOCKED, OK, "edge", 0},
+	{"third: whoever asks", "/%65dge/;/../x", EDGE, 1, "", NULL, REASON_BLOCKED, OK, "edge", 0},
+	{"third: with limits only", "/%74wo\\..\\two\\x", SLOW, 1, "", NULL, REASON_BLOCKED, OK, "two", 0},
+	{"third: of two others", "/plain/../login/;/../../tiny//../x", NO_TOKEN, 1, "", NULL, REASON_BLOCKED, OK,
+		"tiny", 0},
+	{"third: shadow", "/%73-blocked/;/../x", NO_TOKEN, 1, "", "general", OK, OK, "rest", 0},
+	{"third: lets pass", "/%6fpen/;/../x", NO_TOKEN, 1, "", "general", OK, OK, "rest", 0},
+	{"third: says nothing", "/%62are/;/../x", NO_TOKEN, 1, "", "general", OK, OK, "rest", 0},
+	{"third: behind one that denies", "/blocked/../%65dge/;/../x", EDGE, 1, "", NULL, REASON_BLOCKED, OK,
+		"blocked", 0},
+	{"third: there is none", "/edge/;/../x", EDGE, 1, "", NULL, REASON_EXEMPT, OK, "rest", 0},
+	{"third: what honest clients send", "/two/a/../b", NO_TOKEN, 1, "", "general,login", OK, OK, "two", 0},
 	/* charges and refusals */
 	{"one limit", "/plain/", NO_TOKEN, 1, "", "general", REASON_ALLOWED, OK, "plain", 0},
 	{"the rest", "/", NO_TOKEN, 1, "", "general", REASON_ALLOWED, OK, "rest", 0},
@@ -596,6 +609,13 @@ static void test_trace(void **state)
 	plan_for(&req, &trace, &plan);
 	assert_false(trace.has_path);
 	assert_int_equal(trace.n_rules, COUNT(rule_list));
+	assert_null(trace.third);
+
+	memset(&trace, 0xa5, sizeof(trace));
+	request_make(&req, "/open/..;/%62locked/;/../x", 1);
+	plan_for(&req, &trace, &plan);
+	assert_ptr_equal(trace.third, &rule_list[0]);
+	assert_true(str_equal(trace.reading, STR("/blocked/x")));
 
 	memset(&trace, 0xa5, sizeof(trace));
 	req.fault = REASON_CALLER_NOT_ALLOWED;

@@ -285,6 +285,41 @@ static void test_json(void **state)
 	json_free(root);
 }
 
+static void test_other_reading(void **state)
+{
+	static const char question_z[] = "{'remote_addr': '203.0.113.9', 'path': '/%74rial/../%6cogin/;/..', 'method': 'POST'}";
+	struct request req;
+	struct json *root;
+	const struct json *reading;
+
+	(void)state;
+	use_config("{" LOGIN_RULES "}");
+	assert_words(question_z,
+		"deny: blocked (the rule denies)\n"
+		"client: 203.0.113.9, decided: peer (the strategy is peer: remote_addr itself)\n"
+		"  strategy peer\n"
+		"  remote_addr \"203.0.113.9\" is the client\n"
+		"  its bucket key is 4:203.0.113.9\n"
+		"token: absent\n"
+		"path: / (as sent: /%74rial/../%6cogin/;/..; the stricter of both counts)\n"
+		"  some servers read /login, where rule login holds: refused, since what is served cannot be known\n"
+		"rule login: does not match: path\n"
+		"rule trial: does not match: path\n"
+		"rule rest: matches\n");
+	req = check(question_z);
+	root = tree(&req);
+	assert_text(root, "rule", "login");
+	reading = member(member(root, "explain"), "other_reading");
+	assert_text(reading, "path", "/login");
+	assert_text(reading, "rule", "login");
+	json_free(root);
+	judge_forget(&judge);
+	req = check("{'remote_addr': '203.0.113.9', 'path': '/a/../b'}");
+	root = tree(&req);
+	assert_null(json_member(member(root, "explain"), "other_reading"));
+	json_free(root);
+}
+
 static void test_explaining_charges_nothing(void **state)
 {
 	const char *body_z = "{'remote_addr': '203.0.113.9'}";
@@ -353,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_words_of_levels),
 		cmocka_unit_test(test_words_of_a_door),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_other_reading),
 		cmocka_unit_test(test_explaining_charges_nothing),
 		cmocka_unit_test(test_hostile_request),
 	};

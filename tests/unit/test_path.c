@@ -210,6 +210,67 @@ static void test_result_is_resolved(void **state)
 	}
 }
 
+static const struct {
+	struct str said, reading; /* one of those, or none if empty: the path is not in doubt */
+} others[] = {
+	/* what real servers made of them */
+	{S("/%69nternal/;/../x"), S("/internal/x")}, /* nginx, Caddy, Python: ";" is a name like any other */
+	{S("//internal/;/../x"), S("//internal/x")},
+	{S("/%69nternal/%3b/../x"), S("/internal/x")},
+	{S("/z/../internal//../x"), S("/internal/x")}, /* Envoy without merge_slashes, Node: an empty name is one */
+	{S("/q/z//../../internal/;/../x"), S("/internal/x")},
+	{S("/%69nternal/../x"), S("/internal/../x")}, /* WSGI: decoded, nothing else */
+	{S("/%69nternal/..%2fx"), S("/internal/../x")},
+	{S("/%69nternal/a%2f../../x"), S("/internal/x")}, /* ASP.NET: "%2f" is no slash */
+	{S("/%69nternal/%2e%2e/../x"), S("/internal/x")}, /* who resolves first and decodes later */
+	{S("/internal\\x"), S("/internal/x")}, /* JavaScript's URL: a backslash is a slash */
+	{S("/q\\..\\internal\\x"), S("/internal/x")},
+	{S("/internal%5cx"), S("/internal/x")}, /* IIS */
+	{S("/%69nternal\\a%2f..\\..\\x"), S("/internal/x")},
+	/* empty names are kept one by one, and one that goes takes no other along */
+	{S("//a/../x"), S("//x")},
+	{S("//../x"), S("/x")},
+	{S("///../x"), S("//x")},
+	{S("/a/../"), S("/")},
+	{S("http://host/%69nternal/;/../x"), S("/internal/x")},
+	/* "..;" is the parent to those that know parameters */
+	{S("/a/..;/x"), S("/a/..;/x")},
+	{S("/a/..;b"), S("/a/..;b")},
+	/* nobody reads these in another way that matters */
+	{S("/a/b"), S("")},
+	{S("/a//b/"), S("")},
+	{S("/a;x/b%20c"), S("")},
+	{S("/a/.../b"), S("")},
+	{S("/a/..b/c"), S("")},
+	{S("/a/b../c"), S("")},
+	{S("/a?/../b\\"), S("")},
+};
+
+static void test_readings(void **state)
+{
+	_Alignas(16) char block[256];
+	char room[64];
+	struct arena a;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct path_views v;
+		struct str reading;
+		bool found = false;
+
+		arena_init(&a, block, sizeof(block));
+		print_message("%s\n", others[i].said.ptr);
+		v = path_look(others[i].said, &a);
+		assert_int_equal(v.doubtful, others[i].reading.len > 0);
+		for (unsigned n = 0; path_reading(v.raw, n, room, &reading); n++) {
+			assert_ptr_equal(reading.ptr, room);
+			assert_true(reading.len <= v.raw.len);
+			found = found || str_equal(reading, others[i].reading);
+		}
+		assert_true(found || !v.doubtful);
+	}
+}
+
 static void test_plain_is_a_view(void **state)
 {
 	struct arena a;
@@ -274,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_result_is_resolved),
+		cmocka_unit_test(test_readings),
 		cmocka_unit_test(test_plain_is_a_view),
 		cmocka_unit_test(test_full_arena),
 		cmocka_unit_test(test_fold_case),

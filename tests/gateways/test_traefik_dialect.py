@@ -123,3 +123,8 @@ def test_the_shipped_files_say_what_is_replayed():
         assert "address: http://127.0.0.1:9180/forward-auth\n" in text
         assert f"trustForwardHeader: {trust}\n" in text
         assert "authResponseHeaders: [X-Postern-Identity, X-Postern-Client]\n" in text
+        # Names that Connection lists are dropped in front of forwardAuth, so that one cannot take along what that sets; other
+        # spellings are not.
+        assert "middlewares: [postern-clean, postern, postern-strip]\n" in text
+        for name in ("X_Postern_%s", "X_Postern-%s", "X-Postern_%s"):
+            assert all(f'          {name % what}: ""\n' in text for what in ("Identity", "Client"))

@@ -101,6 +101,14 @@ core.register_action("postern", { "http-req" }, function(txn, where, forwarded, 
 		refuse(txn, status, answer)
 	end
 
+	-- A client's own copies are gone, also in the spellings that applications of CGI's kind (WSGI, PHP) take for the same;
+	-- and the next hop is not told to drop ours.
+	for name in pairs(http:req_get_headers()) do
+		if name:gsub("_", "-"):sub(1, 10) == "x-postern-" then
+			http:req_del_header(name)
+		end
+	end
+	http:req_rep_value("Connection", "[Xx]-[Pp][Oo][Ss][Tt][Ee][Rr][Nn]-.*", "x-none")
 	local identity = value(answer, "x-postern-identity") or ""
 	local client = value(answer, "x-postern-client") or ""
 	http:req_set_header("X-Postern-Identity", identity)

@@ -72,6 +72,7 @@ class Site:
 
 class Behind:
     RATELIMIT_ON_ALLOW = True  # the file shows the RateLimit headers to an allowed client
+    OPEN_WHEN_UNDECIDED = True  # the open mode also holds for postern's own 503
     # How often it asks when the answer is lost with a connection that it has kept, and when none comes; each is charged.
     ASKS_WHEN_LOST, ASKS_WHEN_MUTE = 2, 1
     READS_REFUSED_BODIES = False  # a client that waits for "go on" gets no answer before it goes on by itself
@@ -324,6 +325,15 @@ class Behind:
                 assert not any(request.all(name)), name
         if how == "stopped":
             s.postern.signal(signal.SIGCONT)
+
+    @pytest.mark.parametrize("mode", ("closed", "open"))
+    def test_a_postern_that_cannot_decide(self, site, mode):
+        undecided = App(lambda request: (503, [("Content-Type", "application/json")], b'{"error": "internal"}\n'))
+        site.parts.append(undecided)
+        s = site(one_limit(), to=undecided.endpoint, edit=self.opened if mode == "open" else lambda text: text)
+        passes = mode == "open" and self.OPEN_WHEN_UNDECIDED
+        assert s.send(IPV4.client(11)).status == (200 if passes else 503)
+        assert len(s.app.requests) == passes
 
     def test_a_slow_postern_is_waited_for(self, site):
         s = site(one_limit())

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Real Caddy, as Debian has it, with the files of deploy/gateways/caddy; test_caddy_stories.py tells the two stories with it."""
+import socket
+import threading
+
 from behind import Behind, shipped
 from gateway import Caddy
 from net import IPV4
@@ -10,6 +13,7 @@ class TestCaddy(Behind):
     PROGRAM = Caddy
     RATELIMIT_ON_ALLOW = False
     STATUS_KILLED, STATUS_STOPPED = 502, 504
+    OPEN_WHEN_UNDECIDED = False
 
     def gateway(self, postern, app, hops, net, edit):
         name = "one-hop.Caddyfile" if hops == 1 else "two-hops.Caddyfile"
@@ -35,3 +39,33 @@ class TestCaddy(Behind):
         assert s.send(IPV4.client(11), headers=long).status == 200
         assert s.send(IPV4.client(11), headers=long * 2).status == 431
         assert len(s.app.requests) == 1
+
+    def test_an_application_that_fails_is_not_asked_again(self, site):
+        """The open mode is for a postern that is away, not for an application."""
+        application = FailingApp()
+        s = site(one_limit(), app=application, edit=self.opened)
+        assert s.send(IPV4.client(11), "POST", body=b"x").status == 502
+        assert application.requests == 1
+
+
+class FailingApp:
+    """Takes a request and ends the connection."""
+
+    def __init__(self):
+        self.requests = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            with sock:
+                self.requests += bool(sock.recv(65536))
+
+    def cleanup(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()

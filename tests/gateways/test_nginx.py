@@ -55,6 +55,11 @@ class TestNginx(Behind):
             left = [ask(instance, IPV4.client(n), peek=True)["limits"][0]["remaining"] for n in (11, 12, 13)]
             assert left == [3, 3, 5]
 
+    def test_a_check_over_http_1_0(self, site):
+        """What nginx speaks unless it is told otherwise: a connection a check, which postern ends."""
+        s = site(one_limit("2/hour"), edit=lambda text: text.replace("proxy_http_version 1.1;", "", 1))
+        assert [s.send(IPV4.client(11)).status for _ in range(3)] == [200, 200, 429]
+
     @pytest.mark.parametrize(
         "files, path, checks",
         [

@@ -97,7 +97,10 @@ class Connection(http.client.HTTPConnection):
             self.putheader(name, value)
         if body is not None and not names & {"content-length", "transfer-encoding"}:
             self.putheader("Content-Length", str(len(body)))
-        self.endheaders(body)
+        try:
+            self.endheaders(body)
+        except BrokenPipeError:
+            pass  # refused before the end of the body: what was answered can still be read
         answer = self.getresponse()
         return answer.status, answer.headers, answer.read()
 

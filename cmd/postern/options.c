@@ -220,7 +220,7 @@ static int apply_listen(const struct options *o, struct config *c, const char *v
 		c->listen[i].on = true;
 		return EXIT_DONE;
 	}
-	return verb_usage_error(o->verb, "--listen %s: this version listens on http, ops and admin", value_z);
+	return verb_usage_error(o->verb, "--listen %s: this version listens on http, grpc, ops and admin", value_z);
 }
 
 static int load(const struct options *o, struct fault_list *faults, struct config **ret, bool *ret_quick)

@@ -104,7 +104,7 @@ static void write_callers(struct text *t, const struct config *c)
 static void log_banner(const struct config *c, const struct server *server)
 {
 	char client[BANNER_BYTES], limits[BANNER_BYTES], identities[BANNER_BYTES], callers[BANNER_BYTES];
-	char at[LISTEN_COUNT][ENDPOINT_TEXT_BYTES] = {"off", "off", "off"};
+	char at[LISTEN_COUNT][ENDPOINT_TEXT_BYTES] = {"off", "off", "off", "off"};
 	struct text client_text, limits_text, identities_text, callers_text;
 
 	text_init(&client_text, client, sizeof(client));
@@ -123,6 +123,7 @@ static void log_banner(const struct config *c, const struct server *server)
 		LOG_Z("version", POSTERN_VERSION),
 		LOG_Z("revision", POSTERN_REVISION),
 		LOG_Z("http", at[LISTEN_HTTP]),
+		LOG_Z("grpc", at[LISTEN_GRPC]),
 		LOG_Z("ops", at[LISTEN_OPS]),
 		LOG_Z("admin", at[LISTEN_ADMIN]),
 		LOG_STR("config", c->rules.hash),

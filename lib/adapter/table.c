@@ -5,6 +5,8 @@
  */
 #include "adapter/adapter.h"
 
+#include "adapter/rpc.h"
+
 #include "base/text.h"
 
 static const struct adapter_http doors[] = {
@@ -74,6 +76,11 @@ const struct adapter_http *adapter_http_find(
 		ret_problem->allow = STR("POST");
 		return NULL;
 	}
-	set_not_found(path, ret_problem);
+	if (adapter_rpc_path_is_envoy(path))
+		problem_set(ret_problem, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+			"this is a call of gRPC over HTTP/1.1: the grpc listener is its place, and http2_protocol_options "
+			"must be set for the cluster");
+	else
+		set_not_found(path, ret_problem);
 	return NULL;
 }

@@ -110,14 +110,22 @@ static void report(const struct config *c, struct fault_list *faults, enum fault
 
 void config_check_listeners(const struct config *c, struct fault_list *faults)
 {
-	const struct config_listen *http = &c->listen[LISTEN_HTTP], *admin = &c->listen[LISTEN_ADMIN];
+	static const struct {
+		enum listen_name name;
+		const char *pointer_z;
+	} asked[] = {{LISTEN_HTTP, "/listen/http"}, {LISTEN_GRPC, "/listen/grpc"}};
+	const struct config_listen *admin = &c->listen[LISTEN_ADMIN];
 
-	if (!http->on)
+	if (!c->listen[LISTEN_HTTP].on && !c->listen[LISTEN_GRPC].on)
 		report(c, faults, FAULT_ERROR, PROBLEM_CONFLICT, "/listen/http",
-			"without this listener nobody can ask");
-	else if (!c->callers_named && !endpoint_is_local(&http->endpoint))
-		report(c, faults, FAULT_ERROR, PROBLEM_MISSING_MEMBER, "/listen/http",
-			"this address is reachable from other machines: say in \"callers\" who may ask");
+			"without this listener or grpc nobody can ask");
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		const struct config_listen *listen = &c->listen[asked[i].name];
+
+		if (listen->on && !c->callers_named && !endpoint_is_local(&listen->endpoint))
+			report(c, faults, FAULT_ERROR, PROBLEM_MISSING_MEMBER, asked[i].pointer_z,
+				"this address is reachable from other machines: say in \"callers\" who may ask");
+	}
 	if (admin->on && !endpoint_is_local(&admin->endpoint))
 		report(c, faults, FAULT_ERROR, PROBLEM_NOT_LOCAL, "/listen/admin",
 			"this address is reachable from other machines, and whoever reaches admin sees and forgives "

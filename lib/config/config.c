@@ -29,7 +29,10 @@ struct config_block {
 struct str listen_name_word(enum listen_name n)
 {
 	static const struct str words[LISTEN_COUNT] = {
-		[LISTEN_HTTP] = {"http", 4}, [LISTEN_OPS] = {"ops", 3}, [LISTEN_ADMIN] = {"admin", 5}};
+		[LISTEN_HTTP] = {"http", 4},
+		[LISTEN_GRPC] = {"grpc", 4},
+		[LISTEN_OPS] = {"ops", 3},
+		[LISTEN_ADMIN] = {"admin", 5}};
 
 	return words[n];
 }
@@ -62,6 +65,7 @@ static bool same_endpoint(const struct endpoint *a, const struct endpoint *b)
 static void compile_listeners(struct load *l)
 {
 	static const enum setting settings[LISTEN_COUNT] = {[LISTEN_HTTP] = SETTING_LISTEN_HTTP,
+		[LISTEN_GRPC] = SETTING_LISTEN_GRPC,
 		[LISTEN_OPS] = SETTING_LISTEN_OPS,
 		[LISTEN_ADMIN] = SETTING_LISTEN_ADMIN};
 	struct config_listen *listen = l->config->listen;
@@ -131,6 +135,7 @@ static const struct {
 	{SETTING_STORE, "store"},
 	{SETTING_HEADERS, "headers"},
 	{SETTING_HTTP, "http"},
+	{SETTING_GRPC, "grpc"},
 	{SETTING_DRAIN, "drain"},
 	{SETTING_LOG, "log"},
 	{SETTING_NETWORK_PREFIX, "network_prefix"},

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 /* Listeners of this version. */
-enum listen_name { LISTEN_HTTP, LISTEN_OPS, LISTEN_ADMIN, LISTEN_COUNT };
+enum listen_name { LISTEN_HTTP, LISTEN_GRPC, LISTEN_OPS, LISTEN_ADMIN, LISTEN_COUNT };
 
 struct config_listen {
 	bool on;
@@ -52,6 +52,10 @@ struct config {
 	unsigned workers;
 	size_t http_max_connections, http_header_bytes, http_body_bytes;
 	ns http_idle_timeout_ns, http_request_timeout_ns;
+	size_t grpc_max_connections, grpc_header_bytes, grpc_message_bytes;
+	unsigned grpc_max_streams;
+	ns grpc_request_timeout_ns, grpc_idle_timeout_ns;
+	ns grpc_max_connection_age_ns; /* 0: none */
 	ns drain_delay_ns, drain_timeout_ns;
 	enum log_level log_level;
 	enum log_format log_format;
@@ -81,7 +85,7 @@ void config_check_listeners(const struct config *c, struct fault_list *faults);
 
 void config_free(struct config *c); /* NULL is fine */
 
-struct str listen_name_word(enum listen_name n); /* "http", "ops", "admin" */
+struct str listen_name_word(enum listen_name n); /* "http", "grpc", "ops", "admin" */
 
 /* The token in the bytes of a token file: without the one line end that editors write. */
 struct str config_token_text(struct str bytes);

@@ -26,6 +26,7 @@
 struct connection {
 	struct connection *next, *prev; /* in a queue, later in a list */
 	struct connection_counters *counters;
+	enum listen_name listener;
 	int fd;
 	struct sockaddr_storage address;
 	socklen_t address_len; /* 0 for Unix peers */

@@ -8,6 +8,7 @@
  */
 #include "server/doors.h"
 
+#include "adapter/rpc.h"
 #include "server/gate.h"
 
 static void answer_problem(struct doors *d, struct exchange *x)
@@ -91,6 +92,14 @@ static void finish(void *arg, struct exchange *x)
 		decide(d, x);
 }
 
+static void hint_grpc(struct doors *d, const struct exchange *x)
+{
+	if (adapter_rpc_path_is_envoy(x->question.target) && log_limit_allows(&d->hints, loop_now(d->loop)))
+		log_say(LOG_WARN, "grpc_over_http1",
+			"a call of gRPC came over HTTP/1.1 to the http listener: point the cluster at the grpc listener and "
+			"give it \"http2_protocol_options\"");
+}
+
 static bool begin(void *arg, struct exchange *x)
 {
 	struct doors *d = arg;
@@ -106,6 +115,8 @@ static bool begin(void *arg, struct exchange *x)
 	x->question.doors = d->config->rules.doors;
 	x->door = adapter_http_find(x->question.method, x->question.target, &x->problem);
 	x->has_problem = x->door == NULL;
+	if (x->has_problem)
+		hint_grpc(d, x);
 	waits = !x->body_announced;
 	if (!x->question.caller_allowed && x->door == NULL) {
 		problem_set(&x->problem, PROBLEM_CALLER_NOT_ALLOWED,

@@ -13,6 +13,7 @@
 #ifndef POSTERN_SERVER_DOORS_H
 #define POSTERN_SERVER_DOORS_H
 
+#include "base/log.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "io/loop.h"
@@ -26,6 +27,7 @@ struct doors {
 	struct engine_worker *engine;
 	struct server_counters *counters;
 	struct probe_board *probes;
+	struct log_limit hints; /* lines that say what to mend at the caller */
 };
 
 struct http_service doors_service(struct doors *d);

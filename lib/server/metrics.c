@@ -35,6 +35,23 @@ static const struct {
 	{0, {"other", 5}},
 };
 
+/* Codes of gRPC, likewise. */
+static const struct {
+	unsigned status;
+	struct str word;
+} call_codes[METRICS_CALL_CODES] = {
+	{RPC_OK, {"OK", 2}},
+	{METRICS_CALL_CANCELLED, {"CANCELLED", 9}},
+	{RPC_INVALID_ARGUMENT, {"INVALID_ARGUMENT", 16}},
+	{RPC_DEADLINE_EXCEEDED, {"DEADLINE_EXCEEDED", 17}},
+	{RPC_NOT_FOUND, {"NOT_FOUND", 9}},
+	{RPC_PERMISSION_DENIED, {"PERMISSION_DENIED", 17}},
+	{RPC_RESOURCE_EXHAUSTED, {"RESOURCE_EXHAUSTED", 18}},
+	{RPC_UNIMPLEMENTED, {"UNIMPLEMENTED", 13}},
+	{RPC_UNAVAILABLE, {"UNAVAILABLE", 11}},
+	{RPC_INTERNAL, {"INTERNAL", 8}},
+};
+
 static const uint64_t decision_upper_ns[] = {
 	5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000};
 static const struct metric_bounds decision_bounds = {decision_upper_ns, COUNT(decision_upper_ns)};
@@ -53,6 +70,15 @@ void metrics_count_problem(struct server_counters *c, enum problem_code code)
 	metric_add(&c->problems[code], 1);
 }
 
+void metrics_count_call(struct server_counters *c, const struct adapter_rpc *method, unsigned status)
+{
+	size_t m = method != NULL ? (size_t)(method - adapter_rpc_at(0)) : adapter_rpc_count(), i = 0;
+
+	while (i < METRICS_CALL_CODES - 1 && call_codes[i].status != status)
+		i++;
+	metric_add(&c->calls[m][i], 1);
+}
+
 void metrics_observe_decision(struct server_counters *c, enum door door, ns duration_ns)
 {
 	metric_observe(&c->durations[door], &decision_bounds, duration_ns);
@@ -64,6 +90,7 @@ static void write_build(struct text *t)
 		{"version", STR(POSTERN_VERSION)},
 		{"revision", STR(POSTERN_REVISION)},
 		{"libmicrohttpd", str_from_z(server_http_library_z())},
+		{"libnghttp2", str_from_z(server_grpc_library_z())},
 		{"jansson", str_from_z(json_library_z())},
 		{"libsodium", str_from_z(digest_library_z())},
 	};
@@ -85,6 +112,26 @@ static void write_answers(struct text *t, const struct server_counters *const *c
 			for (size_t i = 0; i < n; i++)
 				sum += metric_get(&counters[i]->answers[l][code]);
 			metric_sample(t, METRIC_REQUESTS, labels, COUNT(labels), sum);
+		}
+	}
+}
+
+static void write_calls(struct text *t, const struct server_counters *const *counters, size_t n)
+{
+	metric_family(t, METRIC_GRPC_CALLS);
+	for (size_t m = 0; m <= adapter_rpc_count(); m++) {
+		const struct adapter_rpc *method = m < adapter_rpc_count() ? adapter_rpc_at(m) : NULL;
+
+		for (size_t code = 0; code < METRICS_CALL_CODES; code++) {
+			const struct metric_label labels[] = {
+				{"service", method != NULL ? method->service : STR("_other")},
+				{"method", method != NULL ? method->method : STR("_other")},
+				{"code", call_codes[code].word}};
+			uint64_t sum = 0;
+
+			for (size_t i = 0; i < n; i++)
+				sum += metric_get(&counters[i]->calls[m][code]);
+			metric_sample(t, METRIC_GRPC_CALLS, labels, COUNT(labels), sum);
 		}
 	}
 }
@@ -162,6 +209,7 @@ void metrics_write(struct text *t, const struct server_counters *const *counters
 {
 	write_build(t);
 	write_answers(t, counters, n);
+	write_calls(t, counters, n);
 	write_problems(t, counters, n);
 	write_connections(t, connections);
 	write_durations(t, counters, n);

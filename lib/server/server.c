@@ -29,7 +29,7 @@
 struct server {
 	const struct config *config;
 	struct worker **workers;
-	unsigned n_workers, next_worker;
+	unsigned n_workers, next_worker, next_grpc_worker;
 	struct acceptor acceptors[LISTEN_COUNT];
 	struct connection_counters connections[LISTEN_COUNT];
 	struct probe_board *probes;
@@ -41,7 +41,7 @@ struct server {
 	} sides[LISTEN_COUNT]; /* of ops and admin, on worker 0 */
 	struct loop_fd signals;
 	struct loop_timer watch;
-	atomic_bool draining, closing;
+	struct worker_flags flags;
 	struct loop_timer step;
 	ns deadline;
 	enum err outcome;
@@ -68,7 +68,8 @@ static void step_set(struct server *s, void (*fire)(void *arg), ns wait)
 static void finish_look(void *arg)
 {
 	struct server *s = arg;
-	size_t open = atomic_load(&s->connections[LISTEN_HTTP].open);
+	size_t open = atomic_load(&s->connections[LISTEN_HTTP].open) +
+		atomic_load(&s->connections[LISTEN_GRPC].open);
 
 	if (open == 0) {
 		stop(s, ERR_OK);
@@ -81,14 +82,20 @@ static void finish_look(void *arg)
 	}
 }
 
+static void wake_all(struct server *s)
+{
+	for (unsigned i = 0; i < s->n_workers; i++)
+		loop_wake(s->workers[i]->loop);
+}
+
 static void accepting_end(void *arg)
 {
 	struct server *s = arg;
 
 	acceptor_close(&s->acceptors[LISTEN_HTTP]);
-	atomic_store(&s->closing, true);
-	for (unsigned i = 0; i < s->n_workers; i++)
-		loop_wake(s->workers[i]->loop);
+	acceptor_close(&s->acceptors[LISTEN_GRPC]);
+	atomic_store(&s->flags.closing, true);
+	wake_all(s);
 	s->deadline = loop_now(s->workers[0]->loop) + s->config->drain_timeout_ns;
 	step_set(s, finish_look, 0);
 }
@@ -100,13 +107,14 @@ static void signal_take(struct server *s, int number)
 			"this version takes a changed configuration by a restart only");
 		return;
 	}
-	if (atomic_load(&s->draining)) {
+	if (atomic_load(&s->flags.draining)) {
 		log_say(LOG_WARN, "stop_now", "told to stop a second time, not waiting for what is open");
 		stop(s, ERR_TIMEOUT);
 		return;
 	}
 	log_say(LOG_INFO, "drain", "told to stop: not ready any more, finishing what is open");
-	atomic_store(&s->draining, true);
+	atomic_store(&s->flags.draining, true);
+	wake_all(s);
 	step_set(s, accepting_end, s->config->drain_delay_ns);
 }
 
@@ -121,6 +129,15 @@ static void signals_ready(void *arg, uint32_t epoll_events)
 }
 
 /* ---------------------------------------------------------------------------------------------------- starting */
+
+static void deal_grpc(void *arg, struct connection *c)
+{
+	struct server *s = arg;
+
+	c->listener = LISTEN_GRPC;
+	s->next_grpc_worker = (s->next_grpc_worker + 1) % s->n_workers;
+	worker_hand(s->workers[s->next_grpc_worker], c);
+}
 
 static void deal_http(void *arg, struct connection *c)
 {
@@ -144,7 +161,7 @@ static enum err workers_open(struct server *s, struct engine *engine)
 		return ERR_MEMORY;
 	for (; s->n_workers < s->config->workers; s->n_workers++) {
 		enum err e = worker_open(&s->workers[s->n_workers], s->config,
-			engine_worker_at(engine, s->n_workers), s->probes, &s->closing);
+			engine_worker_at(engine, s->n_workers), s->probes, &s->flags);
 
 		if (e != ERR_OK)
 			return e;
@@ -170,7 +187,7 @@ static enum err side_open(
 		.service = *service,
 		.pool = &side->pool,
 		.counters = &s->workers[0]->counters,
-		.closing = &s->closing,
+		.closing = &s->flags.closing,
 		.header_bytes = SIDE_HEADER_BYTES,
 		.max_connections = SIDE_CONNECTIONS_MAX,
 		.idle_timeout_ns = s->config->http_idle_timeout_ns,
@@ -187,7 +204,7 @@ static enum err ops_open(struct server *s, struct engine *engine)
 
 	s->ops.loop = s->workers[0]->loop;
 	s->ops.engine = engine;
-	s->ops.draining = &s->draining;
+	s->ops.draining = &s->flags.draining;
 	s->ops.own = &s->workers[0]->counters;
 	s->ops.connections = s->connections;
 	for (; s->ops.n_counters < s->n_workers; s->ops.n_counters++)
@@ -217,6 +234,15 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 {
 	struct acceptor *a = &s->acceptors[name];
 	const struct endpoint *e = &s->config->listen[name].endpoint;
+	void (*const deals[LISTEN_COUNT])(void *arg, struct connection *c) = {
+		[LISTEN_HTTP] = deal_http,
+		[LISTEN_GRPC] = deal_grpc,
+		[LISTEN_OPS] = deal_side,
+		[LISTEN_ADMIN] = deal_side};
+	const size_t limits[LISTEN_COUNT] = {[LISTEN_HTTP] = s->config->http_max_connections,
+		[LISTEN_GRPC] = s->config->grpc_max_connections,
+		[LISTEN_OPS] = SIDE_CONNECTIONS_MAX,
+		[LISTEN_ADMIN] = SIDE_CONNECTIONS_MAX};
 	char where[ENDPOINT_TEXT_BYTES];
 	enum err error;
 
@@ -225,9 +251,9 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 	a->loop = s->workers[0]->loop;
 	a->config = s->config;
 	a->counters = &s->connections[name];
-	a->max_connections = name == LISTEN_HTTP ? s->config->http_max_connections : SIDE_CONNECTIONS_MAX;
-	a->deal = name == LISTEN_HTTP ? deal_http : deal_side;
-	a->arg = name == LISTEN_HTTP ? (void *)s : &s->sides[name];
+	a->max_connections = limits[name];
+	a->deal = deals[name];
+	a->arg = deals[name] == deal_side ? (void *)&s->sides[name] : s;
 	error = acceptor_open(a, e);
 	if (error != ERR_OK) {
 		endpoint_print(e, where);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the daemon's sockets. Worker threads, one loop each; the http, ops and admin listeners.
+ * server: the daemon's sockets. Worker threads, one loop each; the http, grpc, ops and admin listeners.
  *
  * Model      Worker 0 accepts for everybody and deals connections out round robin; each worker runs one libmicrohttpd daemon a
  *            listener in external epoll mode inside its loop. ops and admin live on worker 0, so that a full http
  *            listener never blinds a health check or an operator. On SIGTERM or SIGINT: not ready, drain.delay, stop
  *            accepting, one more answer with "Connection: close" on live connections, idle ones closed after a short
- *            linger, then done; a second signal, or drain.timeout, ends what is left.
+ *            linger (gRPC: GOAWAY in two steps), then done; a second signal, or drain.timeout, ends what is left.
  * Ownership  config and engine are the caller's and outlive the server.
  * Threads    server_open, server_run and server_close are called by the main thread, which becomes worker 0.
  * Blocking   server_run until drained.
@@ -36,7 +36,8 @@ const struct endpoint *server_endpoint(const struct server *s, enum listen_name 
 MUST_USE enum err server_run(struct server *s);
 void server_close(struct server *s); /* NULL is fine */
 
-/* Version of the HTTP library, for "version" and the build info. */
+/* Versions of the HTTP libraries, for "version" and the build info. */
 const char *server_http_library_z(void);
+const char *server_grpc_library_z(void);
 
 #endif

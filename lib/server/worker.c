@@ -20,6 +20,14 @@ static void linger_look(void *arg)
 	loop_timer_set(w->loop, &w->linger, loop_now(w->loop) + LOOK_NS);
 }
 
+static void add(struct worker *w, struct connection *c)
+{
+	if (c->listener == LISTEN_GRPC)
+		grpc_add(w->grpc, c);
+	else
+		http_add(w->http, c);
+}
+
 static void inbox_empty(struct worker *w)
 {
 	struct connection *c;
@@ -31,7 +39,7 @@ static void inbox_empty(struct worker *w)
 	while (c != NULL) {
 		struct connection *next = c->next;
 
-		http_add(w->http, c);
+		add(w, c);
 		c = next;
 	}
 }
@@ -41,14 +49,20 @@ static void woken(void *arg)
 	struct worker *w = arg;
 
 	inbox_empty(w);
-	if (atomic_load(w->closing) && !w->linger.active)
+	if (atomic_load(&w->flags->draining) && !w->was_draining) {
+		w->was_draining = true;
+		grpc_changed(w->grpc);
+	}
+	if (atomic_load(&w->flags->closing) && !w->linger.active) {
+		grpc_leave(w->grpc);
 		loop_timer_set(w->loop, &w->linger, loop_now(w->loop) + LINGER_NS);
+	}
 }
 
 void worker_hand(struct worker *w, struct connection *c)
 {
 	if (!w->has_thread) {
-		http_add(w->http, c);
+		add(w, c);
 		return;
 	}
 	pthread_mutex_lock(&w->lock);
@@ -65,7 +79,7 @@ static enum err http_start(struct worker *w, const struct config *config)
 		.service = doors_service(&w->doors),
 		.pool = &w->pool,
 		.counters = &w->counters,
-		.closing = w->closing,
+		.closing = &w->flags->closing,
 		.header_bytes = config->http_header_bytes,
 		.max_connections = config->http_max_connections,
 		.idle_timeout_ns = config->http_idle_timeout_ns,
@@ -75,8 +89,19 @@ static enum err http_start(struct worker *w, const struct config *config)
 	return http_open(&w->http, w->loop, &options);
 }
 
+static enum err grpc_start(struct worker *w)
+{
+	const struct grpc_options options = {.config = w->doors.config,
+		.engine = w->doors.engine,
+		.counters = &w->counters,
+		.draining = &w->flags->draining,
+		.probes = w->doors.probes};
+
+	return grpc_open(&w->grpc, w->loop, &options);
+}
+
 enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
-	struct probe_board *probes, const atomic_bool *closing)
+	struct probe_board *probes, const struct worker_flags *flags)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	enum err e;
@@ -84,7 +109,7 @@ enum err worker_open(struct worker **ret, const struct config *config, struct en
 	if (w == NULL)
 		return ERR_MEMORY;
 	pthread_mutex_init(&w->lock, NULL);
-	w->closing = closing;
+	w->flags = flags;
 	w->linger = (struct loop_timer){.fire = linger_look, .arg = w};
 	exchange_pool_init(&w->pool, config->http_header_bytes, config->http_body_bytes);
 	e = loop_new(&w->loop);
@@ -94,8 +119,11 @@ enum err worker_open(struct worker **ret, const struct config *config, struct en
 			.loop = w->loop,
 			.engine = engine,
 			.counters = &w->counters,
-			.probes = probes};
+			.probes = probes,
+			.hints = {.period_ns = 60 * NS_PER_S, .burst = 1}};
 		e = http_start(w, config);
+		if (e == ERR_OK)
+			e = grpc_start(w);
 	}
 	if (e != ERR_OK) {
 		worker_close(w);
@@ -142,6 +170,7 @@ void worker_close(struct worker *w)
 		connection_free(c);
 	}
 	http_close(w->http);
+	grpc_close(w->grpc);
 	exchange_pool_done(&w->pool);
 	loop_free(w->loop);
 	pthread_mutex_destroy(&w->lock);

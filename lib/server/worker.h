@@ -4,8 +4,9 @@
  *
  * Model      Everything of a question stays on one worker. Connections come through worker_hand. When closing is set and the
  *            worker woken it lingers: answers are the last of their connections, and after about 300 ms the idle ones
- *            are ended.
- * Ownership  The worker owns its loop and what hangs in it. Config, engine worker, probe board and flag are the caller's.
+ *            are ended; gRPC ends its connections in the way of its own protocol. When draining is set and the worker woken,
+ *            those who watch its health are told.
+ * Ownership  The worker owns its loop and what hangs in it. Config, engine worker, probe board and flags are the caller's.
  * Threads    Worker 0 is run by the thread that opened it, the others by their own. worker_hand and the
  *            loop's wake-up: shared. The rest: the thread that opened it, before worker_start or after worker_join.
  * Blocking   worker_join.
@@ -18,6 +19,7 @@
 #include "server/connection.h"
 #include "server/doors.h"
 #include "server/exchange.h"
+#include "server/grpc.h"
 #include "server/http.h"
 #include "server/metrics.h"
 
@@ -25,13 +27,21 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* How far the end of the whole server has come. */
+struct worker_flags {
+	atomic_bool draining; /* not ready any more, answering as ever */
+	atomic_bool closing;  /* no new connections */
+};
+
 struct worker {
 	struct loop *loop;
 	struct http *http;
+	struct grpc *grpc;
 	struct exchange_pool pool;
 	struct server_counters counters;
 	struct doors doors;
-	const atomic_bool *closing;
+	const struct worker_flags *flags;
+	bool was_draining;
 
 	struct loop_timer linger;
 
@@ -42,7 +52,7 @@ struct worker {
 };
 
 MUST_USE enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
-	struct probe_board *probes, const atomic_bool *closing);
+	struct probe_board *probes, const struct worker_flags *flags);
 void worker_close(struct worker *w); /* NULL is fine; cuts what is open */
 
 MUST_USE enum err worker_start(struct worker *w);

@@ -51,7 +51,7 @@ def test_version(args):
         ["serve", "--burst", "many"], ["serve", "--burst", "0"], ["serve", "--client", "leftmost"], ["serve", "--client", "hop_count"],
         ["serve", "--client", "hop_count:x"], ["serve", "--trusted-proxies", "10.0.0.1/8"], ["serve", "--trusted-proxies", ""],
         ["serve", "--caller", "everyone"], ["serve", "--identity", "edge"],
-        ["serve", "--listen", "127.0.0.1"], ["serve", "--listen", "grpc=127.0.0.1:0"], ["serve", "--listen", "unix:"],
+        ["serve", "--listen", "127.0.0.1"], ["serve", "--listen", "side=127.0.0.1:0"], ["serve", "--listen", "unix:"],
         ["explain"], ["explain", "--path", "/"], ["explain", "--door", "window"], ["explain", "--remote-addr", "1.2.3.4", "-H", "no colon"],
         ["explain", "--door", "forward_auth", "--remote-addr", "1.2.3.4"], ["explain", "--door", "auth_request", "--path", "/"],
         ["explain", "--door", "ext_authz_http", "--path", "x"], ["explain", "--door", "ext_authz_http", "--host", "x"], ["explain", "--remote-addr", "1.2.3.4", "x"],
@@ -115,7 +115,7 @@ FAULTY = """{
     {"name": "x", "match": {"paths": "/a"}, "limits": ["c"]},
     {"name": "x", "action": "deny", "limits": ["a"]}
   ],
-  "listen": {"grpc": "127.0.0.1:9181"},
+  "domains": {"edge": {}},
   "workers": "2"
 }"""
 
@@ -127,7 +127,7 @@ def test_every_fault_is_named_with_its_place():
     for place, *said in (
         ("3:3", "/clinet", '"client"'), ("5:29", "/limits/a/burts", '"burst"'), ("6:19", "/limits/b/rate"),
         ("6:42", "/limits/b/key/0", '"client"'), ("7:5", "/limits/Big"), ("10:29", "/rules/0/match/paths", '"path"'),
-        ("10:56", "/rules/0/limits/0", '"c"'), ("11:14", "/rules/1/name"), ("11:19", "/rules/1/action"), ("13:14", "/listen/grpc", "not_in_this_version"),
+        ("10:56", "/rules/0/limits/0", '"c"'), ("11:14", "/rules/1/name"), ("11:19", "/rules/1/action"), ("13:3", "/domains", "not_in_this_version"),
         ("14:14", "/workers"),
     ):  # fmt: skip
         assert any(f"postern.json:{place}" in line and all(w in line for w in said) for line in lines), (place, said, done.said)

@@ -158,7 +158,7 @@ class Postern:
             self.write(name, text)
         self.config_path = None
         self.args = ["serve"]
-        listen = {"http": "127.0.0.1:0", "ops": "127.0.0.1:0", "admin": "127.0.0.1:0"}
+        listen = {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0", "ops": "127.0.0.1:0", "admin": "127.0.0.1:0"}
         if config is not None:
             config = {"version": 1, **config, "listen": {**listen, **config.get("listen", {})}}
             self.config_path = self.write("postern.json", json.dumps(config, indent=1))

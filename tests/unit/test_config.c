@@ -42,6 +42,9 @@ static const struct fault_case cases[] = {
 	{ RULE_A("'limits': ['a'], 'match': {@'paths': '/x'}, 'mode': 'shadow'"), "unknown_member", "/rules/0/match/paths",
 		"did you mean \"path\"?" },
 	{ "{'http': {@'body_size': 1}}", "unknown_member", "/http/body_size", "is not known here" },
+	{ "{'grpc': {@'streams': 1}}", "unknown_member", "/grpc/streams", "" },
+	{ "{'grpc': {'max_streams': @0}}", "out_of_range", "/grpc/max_streams", "" },
+	{ "{'listen': {'http': '[::1]:1', 'grpc': @'[::1]:1'}}", "conflict", "/listen/grpc", "http listens there already" },
 	{ "{'client': {'strategy': 'rightmost', @'trusted_proxy': ['10.0.0.0/8']}}", "unknown_member", "/client/trusted_proxy",
 		"did you mean \"trusted_proxies\"?" },
 	{ "{'identities': {'a': {'token_sha256': " SHA_X ", @'limit': ['a']}}}", "unknown_member", "/identities/a/limit",
@@ -54,8 +57,6 @@ static const struct fault_case cases[] = {
 
 	/* what this version cannot serve */
 	{ "{@'domains': {'edge': {}}}", "not_in_this_version", "/domains", "domains" },
-	{ "{@'grpc': {'streams': 1}}", "not_in_this_version", "/grpc", "" },
-	{ "{'listen': {@'grpc': '127.0.0.1:9181'}}", "not_in_this_version", "/listen/grpc", "" },
 	{ "{'store': {'address': '127.0.0.1:6379', 'kind': @'redis'}}", "not_in_this_version", "/store/kind", "redis" },
 	{ "{'log': {@'decisions': {}}}", "not_in_this_version", "/log/decisions", "" },
 

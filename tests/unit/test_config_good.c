@@ -91,7 +91,9 @@ static void test_builtin(void **state)
 	assert_true(r->headers.ratelimit && r->headers.retry_after && !r->headers.x_ratelimit);
 	assert_int_equal(r->hash.len, 12);
 
-	assert_true(c->listen[LISTEN_HTTP].on && c->listen[LISTEN_OPS].on);
+	assert_true(c->listen[LISTEN_HTTP].on && c->listen[LISTEN_GRPC].on && c->listen[LISTEN_OPS].on);
+	(void)endpoint_print(&c->listen[LISTEN_GRPC].endpoint, text_z);
+	assert_string_equal(text_z, "127.0.0.1:9181");
 	(void)endpoint_print(&c->listen[LISTEN_HTTP].endpoint, text_z);
 	assert_string_equal(text_z, "127.0.0.1:9180");
 	(void)endpoint_print(&c->listen[LISTEN_OPS].endpoint, text_z);
@@ -108,6 +110,13 @@ static void test_builtin(void **state)
 	assert_int_equal(c->http_idle_timeout_ns, 130 * NS_PER_S);
 	assert_int_equal(c->http_request_timeout_ns, 10 * NS_PER_S);
 	assert_int_equal(c->rules.doors.ext_authz, REMOTE_ADDR_FROM_HEADER);
+	assert_int_equal(c->grpc_max_connections, 1024);
+	assert_int_equal(c->grpc_max_streams, 256);
+	assert_int_equal(c->grpc_header_bytes, 16 * 1024);
+	assert_int_equal(c->grpc_message_bytes, 256 * 1024);
+	assert_int_equal(c->grpc_request_timeout_ns, 10 * NS_PER_S);
+	assert_int_equal(c->grpc_idle_timeout_ns, 7200 * NS_PER_S);
+	assert_int_equal(c->grpc_max_connection_age_ns, 0);
 	assert_int_equal(c->drain_delay_ns, 0);
 	assert_int_equal(c->drain_timeout_ns, 10 * NS_PER_S);
 	assert_int_equal(c->log_level, LOG_INFO);
@@ -389,13 +398,16 @@ static void test_listeners(void **state)
 		{"{\"listen\": {\"http\": \"0.0.0.0:9180\"}}", "missing_member", "/listen/http"},
 		{"{\"listen\": {\"http\": \"10.0.0.1:9180\"}, \"callers\": [\"10.0.0.0/8\"]}", "risky",
 			"/callers"},
-		{"{\"listen\": {\"http\": null}}", "conflict", "/listen/http"},
 		{"{\"listen\": {\"admin\": null}}", NULL, NULL},
 		{"{\"listen\": {\"admin\": \"unix:/tmp/x\"}}", NULL, NULL},
 		{"{\"listen\": {\"admin\": \"[::1]:0\"}}", NULL, NULL},
 		{"{\"listen\": {\"admin\": \"0.0.0.0:9183\"}}", "not_local", "/listen/admin"},
 		{"{\"listen\": {\"admin\": \"10.0.0.1:9183\"}, \"callers\": [\"127.0.0.1\"]}", "not_local",
 			"/listen/admin"},
+		{"{\"listen\": {\"grpc\": \"0.0.0.0:9181\"}}", "missing_member", "/listen/grpc"},
+		{"{\"listen\": {\"http\": null}}", NULL, NULL},
+		{"{\"listen\": {\"grpc\": null}}", NULL, NULL},
+		{"{\"listen\": {\"http\": null, \"grpc\": null}}", "conflict", "/listen/http"},
 		{"{\"callers\": [\"::1\", \"127.0.0.2\", \"unix\"]}", NULL, NULL},
 		{"{\"callers\": [\"127.0.0.1\", \"fd00::/64\"]}", "risky", "/callers"},
 	};

@@ -78,7 +78,7 @@ static void start(const char *members_z)
 {
 	char text[2048];
 
-	snprintf(text, sizeof(text), "{\"listen\": {\"http\": \"127.0.0.1:0\", \"ops\": \"127.0.0.1:0\", \"admin\": null}%s}",
+	snprintf(text, sizeof(text), "{\"listen\": {\"http\": \"127.0.0.1:0\", \"grpc\": null, \"ops\": \"127.0.0.1:0\", \"admin\": null}%s}",
 		members_z);
 	start_text(text);
 }
@@ -644,7 +644,7 @@ static void test_unix_caller(void **state)
 
 	(void)state;
 	snprintf(text, sizeof(text),
-		"{\"callers\": [\"unix\"], \"listen\": {\"http\": \"unix:%s/http\", \"ops\": null, \"admin\": null}}",
+		"{\"callers\": [\"unix\"], \"listen\": {\"http\": \"unix:%s/http\", \"grpc\": null, \"ops\": null, \"admin\": null}}",
 		f.folder_z);
 	start_text(text);
 	assert_null(server_endpoint(f.server, LISTEN_OPS));
@@ -857,7 +857,7 @@ static void test_port_in_use(void **state)
 	(void)state;
 	start("");
 	endpoint_print(server_endpoint(f.server, LISTEN_HTTP), where);
-	snprintf(text, sizeof(text), "{\"listen\": {\"http\": \"%s\", \"ops\": null, \"admin\": null}}", where);
+	snprintf(text, sizeof(text), "{\"listen\": {\"http\": \"%s\", \"grpc\": null, \"ops\": null, \"admin\": null}}", where);
 	fault_list_init(&faults);
 	assert_int_equal(config_load_text(&config, str_from_z(text), "/", &options, &faults), ERR_OK);
 	fault_list_done(&faults);

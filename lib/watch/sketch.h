@@ -2,9 +2,9 @@
 /*
  * sketch: how many different ones went by, in 64 bytes.
  *
- * Model      HyperLogLog with 64 registers. Up to about 150 the count comes from how many registers are still empty and is
- *            good to a tenth; beyond, to an eighth. Only hashes go in, and they must be keyed: who knows the hash can stir
- *            the count.
+ * Model      HyperLogLog with 64 registers. Up to about 150 the count comes from how many registers are still empty;
+ *            below 30 it is off by a tenth, then by an eighth (standard error). Only hashes go in, and they must be keyed:
+ *            who knows the hash can stir the count.
  * Ownership  The caller's; all zeros is the empty sketch.
  * Threads    confined.
  * Source     Flajolet, Fusy, Gandouet, Meunier: HyperLogLog (2007).

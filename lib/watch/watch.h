@@ -14,7 +14,8 @@
  *            moment, the sample is dropped. The rest: shared, one lock among readers.
  * Blocking   readers wait for one another, and for the length of one sample.
  * Errors     watch_open: ERR_MEMORY.
- * Limits     the first WATCH_RULES_MAX rules; about 50 KiB a rule and worker, 1 KiB an identity and worker: watch_bytes.
+ * Limits     the first WATCH_RULES_MAX rules. Memory is at most the sum of the WATCH_BYTES below; 290 KiB with one worker
+ *            and one rule.
  */
 #ifndef POSTERN_WATCH_WATCH_H
 #define POSTERN_WATCH_WATCH_H
@@ -30,6 +31,10 @@
 #include <stdint.h>
 
 #define WATCH_RULES_MAX 64
+#define WATCH_BYTES_BASE ((size_t)224 * 1024)
+#define WATCH_BYTES_A_WORKER ((size_t)16 * 1024)
+#define WATCH_BYTES_A_RULE ((size_t)48 * 1024) /* and worker */
+#define WATCH_BYTES_AN_IDENTITY ((size_t)1024) /* and worker */
 
 struct watch;
 
@@ -49,7 +54,8 @@ struct watch_worker {
 struct watch_worker *watch_worker_at(struct watch *w, unsigned index);
 
 /* The part of watch_verdict that looks. */
-void watch_verdict_look(struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now);
+void watch_verdict_look(
+	struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now);
 
 /* Call for every verdict, in the thread of that worker. Inline, since nearly always there is nothing to do but count. */
 static inline void watch_verdict(

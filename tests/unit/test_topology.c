@@ -484,6 +484,29 @@ static void row_right(const struct json *row)
 	n_right++;
 }
 
+/* What traffic cannot tell is said too, and held to. */
+static void row_cannot(const struct json *row)
+{
+	struct run run;
+	bool warned = false;
+
+	run_open(&run, row, NULL);
+	while (run.asked < ROW_REQUESTS) {
+		run_one(&run);
+		if (run.asked % LOOK_EVERY != 0)
+			continue;
+		run_look(&run);
+		for (size_t i = 0; i < run.n_findings; i++)
+			warned |= finding_level_of(run.findings[i].code) == FINDING_WARNING;
+		if (!flag_of(row, "flagged", false))
+			check_quiet(&run, "cannot be told");
+	}
+	assert_int_equal(warned, flag_of(row, "flagged", false));
+	printf("TABLE  cannot %-44.*s %s: %.*s\n", STR_ARG(text_of(row, "name", "?")),
+		warned ? "warned" : "silent", STR_ARG(text_of(row, "cannot", "")));
+	run_close(&run);
+}
+
 static void test_table(void **state)
 {
 	(void)state;
@@ -491,7 +514,9 @@ static void test_table(void **state)
 	for (size_t i = 0; i < json_count(rows); i++) {
 		const struct json *row = json_item(rows, i);
 
-		if (flag_of(row, "right", false))
+		if (json_member(row, "cannot") != NULL)
+			row_cannot(row);
+		else if (flag_of(row, "right", false))
 			row_right(row);
 		else
 			row_wrong(row);

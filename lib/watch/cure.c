@@ -251,8 +251,10 @@ static void say_silent_peer(const struct watch *w, const struct behind *b, struc
 		  "whoever asks postern must pass that header on; then set ");
 	notice_cure(t, &w->rules->client, b->has_peer ? &b->peer : NULL);
 	text_z(t, ". If it rewrites addresses without speaking HTTP (a container bridge, a balancer with "
-		  "source NAT), let it keep "
-		  "the client's address instead");
+		  "source NAT), "
+		  "let it keep the client's address instead. If people work on it (a terminal server), leave "
+		  "it out of "
+		  "own_networks");
 }
 
 static const char *undecided_words(enum client_reason reason)

@@ -55,6 +55,23 @@ const struct verb verbs[] = {
 		"postern health 127.0.0.1:9182\n"
 		"postern health unix:/run/postern/ops.sock\n\n"
 		"Asks /readyz of the ops listener. Exit 0: ready; 5: not ready; 4: no answer.\n"},
+	{"probe", verb_probe, "send a few requests through the real gateway and tell whose address postern believes",
+		"postern probe http://shop.example/login\n"
+		"postern probe http://127.0.0.1:8443/ --admin unix:/run/postern/admin.sock\n\n"
+		"Sends one plain request and one for each header that a client could forge (X-Forwarded-For, Forwarded, X-Real-IP,\n"
+		"and the one that is configured), all with a nonce in X-Postern-Probe, and reads back from the admin listener how\n"
+		"the client of each was found. They are judged and charged like any request. Exit 0: your clients are told apart\n"
+		"and cannot choose their key; 5: they share an address, or can; 4: a server did not answer, or nothing arrived.\n"
+		"The gateway must hand X-Postern-Probe on to postern, and be reached by plain HTTP. To send the request another way\n"
+		"(over HTTPS, from elsewhere): ask the admin listener for /probe/NONCE, 32 lower-case hex digits of your choice,\n"
+		"send it in X-Postern-Probe within a minute, and ask again.\n"
+		"  --admin ADDR  the admin listener: HOST:PORT or unix:/path; default 127.0.0.1:9183\n"},
+	{"top", verb_top, "show who is refused most and who is busiest",
+		"postern top\n"
+		"postern top --once\n"
+		"postern top unix:/run/postern/admin.sock\n\n"
+		"Asks /top of the admin listener (default 127.0.0.1:9183) once a second until ^C.\n"
+		"  --once  print once and leave\n"},
 	{"version", verb_version, "print the version and those of the libraries", "postern version\n"},
 	{"help", verb_help, "tell about the verbs",
 		"postern help\n"
@@ -64,7 +81,7 @@ const struct verb verbs[] = {
 const size_t n_verbs = sizeof(verbs) / sizeof(verbs[0]);
 
 static const char exit_codes[] = "Exit codes: 0 done; 1 could not do it now; 2 wrong usage; 3 configuration or secret invalid;\n"
-				 "            4 instance not reachable; 5 the decision is deny, or not ready\n";
+				 "            4 instance not reachable; 5 the decision is deny, not ready, or a fault was found\n";
 
 int verb_help(int argc, char **argv)
 {

@@ -16,7 +16,7 @@ enum exit_code {
 	EXIT_USAGE = 2,       /* wrong usage */
 	EXIT_CONFIG = 3,      /* configuration or secret invalid; a restart will not help */
 	EXIT_UNREACHABLE = 4, /* the instance did not answer */
-	EXIT_DENY = 5         /* the decision was deny, or the instance is not ready */
+	EXIT_DENY = 5         /* the decision was deny, the instance is not ready, or the probe found a fault */
 };
 
 struct verb {
@@ -39,6 +39,8 @@ int verb_check_config(int argc, char **argv);
 int verb_explain(int argc, char **argv);
 int verb_token(int argc, char **argv);
 int verb_health(int argc, char **argv);
+int verb_probe(int argc, char **argv);
+int verb_top(int argc, char **argv);
 int verb_version(int argc, char **argv);
 int verb_help(int argc, char **argv);
 

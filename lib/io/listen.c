@@ -172,7 +172,23 @@ enum err listen_accept(
 	return ERR_OK;
 }
 
+/* 0, or -1 with errno. */
+static int bind_from(int fd, const struct ip *from)
+{
+	const struct endpoint e = {.ip = *from};
+	struct sockaddr_storage sa;
+	socklen_t len = endpoint_sockaddr(&e, &sa);
+
+	return bind(fd, (const struct sockaddr *)&sa, len);
+}
+
 enum err listen_connect(int *ret_fd, const struct endpoint *e, unsigned timeout_ms)
+{
+	return listen_connect_from(ret_fd, e, NULL, timeout_ms);
+}
+
+enum err listen_connect_from(
+	int *ret_fd, const struct endpoint *e, const struct ip *from, unsigned timeout_ms)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = endpoint_sockaddr(e, &sa);
@@ -185,6 +201,7 @@ enum err listen_connect(int *ret_fd, const struct endpoint *e, unsigned timeout_
 		return listen_err(errno);
 	/* The kernel's own send timeout bounds connect, and unlike poll it also covers a Unix socket's full backlog. */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0 ||
+		(from != NULL && bind_from(fd, from) != 0) ||
 		connect(fd, (const struct sockaddr *)&sa, len) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
 		if (errno == EINPROGRESS || errno == EAGAIN)
 			errno = ETIMEDOUT;

@@ -30,7 +30,11 @@ void listen_close(struct listener *l);
  * ERR_IO: that connection died on the way, try again. ret_peer is zero-length family AF_UNIX for Unix peers. */
 MUST_USE enum err listen_accept(const struct listener *l, int *ret_fd, struct sockaddr_storage *ret_peer, socklen_t *ret_len);
 
-/* Blocking connect with a deadline, for the command line's health verb. */
+/* Blocking connect with a deadline, for the command line. */
 MUST_USE enum err listen_connect(int *ret_fd, const struct endpoint *e, unsigned timeout_ms);
+
+/* The same from a local address of choice; NULL: of the kernel's. */
+MUST_USE enum err listen_connect_from(
+	int *ret_fd, const struct endpoint *e, const struct ip *from, unsigned timeout_ms);
 
 #endif

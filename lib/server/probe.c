@@ -15,9 +15,10 @@
 #include <stdlib.h>
 
 /* Ten steps and HEADERS_MAX headers, every raw byte of them escaped by five more, and what stands around them. */
-#define SIGHTING_BYTES ((size_t)12 * 1024)
+#define SIGHTING_BYTES ((size_t)24 * 1024)
 #define HEADERS_MAX 8
 #define RAW_BYTES 64
+#define VALUE_BYTES 256
 #define CURE_BYTES 1024
 
 struct sighting {
@@ -97,7 +98,7 @@ static void write_headers(struct text *t, const struct ruleset *rules, const str
 		text_json(t, str_head(h->name, RAW_BYTES));
 		text_z(t, ", ");
 		/* What our own hops wrote stands at the end. */
-		text_json(t, h->value.len > RAW_BYTES ? str_from(h->value, h->value.len - RAW_BYTES) : h->value);
+		text_json(t, h->value.len > VALUE_BYTES ? str_from(h->value, h->value.len - VALUE_BYTES) : h->value);
 		text_char(t, ']');
 	}
 	text_char(t, ']');

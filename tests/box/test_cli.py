@@ -11,7 +11,7 @@ import pytest
 from postern import run_postern
 from questions import EDGE, FORGED, check_config, one_limit
 
-VERBS = ("serve", "check-config", "explain", "token", "health", "version", "help")
+VERBS = ("serve", "check-config", "explain", "token", "health", "probe", "top", "version", "help")
 
 
 def test_no_verb_is_wrong_usage_and_helps():
@@ -52,6 +52,9 @@ def test_version(args):
         ["serve", "--client", "hop_count:x"], ["serve", "--trusted-proxies", "10.0.0.1/8"], ["serve", "--trusted-proxies", ""],
         ["serve", "--caller", "everyone"], ["serve", "--identity", "edge"],
         ["serve", "--listen", "127.0.0.1"], ["serve", "--listen", "side=127.0.0.1:0"], ["serve", "--listen", "unix:"],
+        ["probe"], ["probe", "a", "b"], ["probe", "shop.example"], ["probe", "https://shop.example/"], ["probe", "http://"], ["probe", "http://a@b/"],
+        ["probe", "http://h:0/"], ["probe", "http://h:x/"], ["probe", "http://[::1/"], ["probe", "http://a b/"], ["probe", "http://h/", "--what"],
+        ["probe", "http://h/", "--admin", "nonsense"], ["top", "--what"], ["top", "a", "b"], ["top", "nonsense"],
         ["explain"], ["explain", "--path", "/"], ["explain", "--door", "window"], ["explain", "--remote-addr", "1.2.3.4", "-H", "no colon"],
         ["explain", "--door", "forward_auth", "--remote-addr", "1.2.3.4"], ["explain", "--door", "auth_request", "--path", "/"],
         ["explain", "--door", "ext_authz_http", "--path", "x"], ["explain", "--door", "ext_authz_http", "--host", "x"], ["explain", "--remote-addr", "1.2.3.4", "x"],

@@ -159,6 +159,8 @@ fault tables 'no enum is made of the rows of PROBLEM' sed -i /define/d lib/adapt
 
 fault words 'strcpy is forbidden' add lib/core/decide.c 'void f(char *a) { strcpy(a, "b"); }'
 fault words 'atoi is forbidden' add cmd/postern/main.c 'int f(char *a) { return atoi (a); }'
+fault words 'getaddrinfo is forbidden' add lib/core/decide.c 'int f(void) { return getaddrinfo(0, 0, 0, 0); }'
+fine words rewrite cmd/postern/url.c 'int f(void) { return getaddrinfo(0, 0, 0, 0); }'
 fine words add lib/core/decide.c '/* strcpy(a) */ const char *f = "gets(a)"; void my_rand(void);'
 fault words 'note to oneself' add lib/core/decide.c '/* TO''DO: later */'
 fault words 'white space at the end' add lib/core/decide.c 'int x; '

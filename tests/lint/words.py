@@ -21,6 +21,8 @@ CALLS = {
     "strtok": "it writes into its input and is not thread-safe",
     "alloca": "it knows no limit",
 }
+# Where a name is what the user gives, on the command line.
+ALLOWED = {("cmd/postern/url.c", "getaddrinfo")}
 CALL = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(CALLS))
 NOTE = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 SOURCES = ("lib/**/*", "cmd/**/*", "api/*", "tests/**/*", "deploy/**/*")
@@ -39,9 +41,11 @@ def check_text(path, text, faults):
         faults.add(path, text.count("\n"), "empty lines at the end of the file")
 
 
-def check_calls(path, text, faults):
+def check_calls(path, root, text, faults):
     for number, line in enumerate(without_comments(text).split("\n"), 1):
         for match in CALL.finditer(line):
+            if (path.relative_to(root).as_posix(), match.group(1)) in ALLOWED:
+                continue
             faults.add(path, number, f"{match.group(1)} is forbidden: {CALLS[match.group(1)]}")
 
 
@@ -56,7 +60,7 @@ def main():
         if path.suffix in (".c", ".h", ".def") and not text.startswith("/* SPDX-License-Identifier: MIT */\n"):
             faults.add(path, 1, "the first line must be /* SPDX-License-Identifier: MIT */")
         if path.relative_to(root).parts[0] in ("lib", "cmd"):
-            check_calls(path, text, faults)
+            check_calls(path, root, text, faults)
     faults.exit()
 
 

@@ -304,6 +304,28 @@ static void accept_says_when_descriptors_run_out(void **state)
 	listen_close(&l);
 }
 
+static void connect_from_an_address(void **state)
+{
+	const struct endpoint e = {.ip = ip_from_v4(0x7f000001)};
+	const struct ip here = ip_from_v4(0x7f030201), elsewhere = ip_from_v4(0xc0000201);
+	struct sockaddr_storage peer;
+	struct endpoint seen;
+	struct listener l;
+	socklen_t len;
+	int client, server;
+
+	(void)state;
+	assert_int_equal(listen_open(&l, &e), ERR_OK);
+	assert_int_equal(listen_connect_from(&client, &l.endpoint, &here, DEADLINE_MS), ERR_OK);
+	wait_readable(l.fd);
+	assert_int_equal(listen_accept(&l, &server, &peer, &len), ERR_OK);
+	assert_true(endpoint_from_sockaddr(&seen, (struct sockaddr *)&peer, len) && ip_equal(&seen.ip, &here));
+	assert_int_equal(close(server), 0);
+	assert_int_equal(close(client), 0);
+	assert_int_equal(listen_connect_from(&client, &l.endpoint, &elsewhere, DEADLINE_MS), ERR_ABSENT);
+	listen_close(&l);
+}
+
 /* A Unix socket whose queue is full lets connect wait, for ever if nobody bounds it. */
 static void connect_has_a_deadline(void **state)
 {
@@ -339,6 +361,7 @@ int main(void)
 		TEST(unix_without_a_folder_is_absent),
 		TEST(accept_says_when_descriptors_run_out),
 		TEST(connect_has_a_deadline),
+		TEST(connect_from_an_address),
 	};
 
 	(void)alarm(60);

@@ -20,8 +20,8 @@ from relay import Relay
 HOP = """server { listen {LISTEN}; location / { proxy_pass http://TO; proxy_bind FROM; proxy_http_version 1.1;
     proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; } }"""
 
-# A bound that only a fault reaches, also under sanitizers and on a busy machine.
-SLOWER = DEADLINE_S / 5
+# What a busy machine may add to a time that is promised: only a fault reaches it.
+BUSY_S = DEADLINE_S / 2
 
 FORGERIES = {
     "none": [],
@@ -78,7 +78,7 @@ class Behind:
     READS_REFUSED_BODIES = False  # a client that waits for "go on" gets no answer before it goes on by itself
     REFUSED_FORGERIES = ()  # what the gateway itself answers with 400
     STATUS_KILLED = STATUS_STOPPED = 503
-    KILLED_S, STOPPED_S = (0, 0.4), (0.4, 1.5)  # how long a client waits for that
+    KILLED_S, STOPPED_S = 0, 0.5  # how long a client waits for that
 
     # ------------------------------------------------------------------------------------------------ to be told
 
@@ -312,8 +312,8 @@ class Behind:
         began = time.monotonic()
         answer = s.send(client, headers=forged)
         took = time.monotonic() - began
-        shortest, longest = self.KILLED_S if how == "killed" else self.STOPPED_S
-        assert shortest <= took < longest * SLOWER, took
+        promised = self.KILLED_S if how == "killed" else self.STOPPED_S
+        assert 0.9 * promised <= took < promised + BUSY_S, took
         if mode == "closed":
             assert answer.status == (self.STATUS_KILLED if how == "killed" else self.STATUS_STOPPED)
             assert len(s.app.requests) == 1 and b"postern" not in answer.body

@@ -8,7 +8,7 @@ LUA = "/etc/haproxy/postern.lua"
 
 class TestHAProxy(Behind):
     # HAProxy 2.6 tries four times: a second between two connections that are refused, half a second for an answer.
-    KILLED_S, STOPPED_S = (2.5, 3.5), (1.8, 3)
+    KILLED_S, STOPPED_S = 3, 2
     ASKS_WHEN_MUTE = 4
 
     def gateway(self, postern, app, hops, net, edit):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Real nginx with the files of deploy/gateways/nginx."""
 import re
-import time
 
 import pytest
 
-from behind import SLOWER, Behind, shipped
+from behind import Behind, shipped
 from gateway import App, Nginx
 from net import IPV4
 from questions import ask, one_limit
@@ -45,9 +44,8 @@ class TestNginx(Behind):
         with Relay(instance.http) as relay:
             s = site({}, to=relay.endpoint, edit=self.bare)
             for turn in range(1, 3):
-                began = time.monotonic()
+                # Were the body waited for, nginx would have given up after 500 ms.
                 assert s.send(IPV4.client(11), "POST", body=b"x" * 1000).status == 200
-                assert time.monotonic() - began < 0.3 * SLOWER
                 # Its connection is closed; the next client's check is on one of its own, and is answered for that client.
                 assert s.send(IPV4.client(12)).status == 200
                 assert [request.all("X-Postern-Client") for request in s.app.requests[-2:]] == [[IPV4.client(11)], [IPV4.client(12)]]

@@ -3,10 +3,15 @@
  * Nothing here closes a socket: it is shut down, which whoever serves it finds out as if the client had gone, and then
  * closes it the way it closes any other. A scan of a list a few times a second costs less than a timer a connection, which
  * would have to be set again with every request.
+ * Whose chunk is stuck cannot be asked of the HTTP library, but it shows: there are bytes that it does not read, look after
+ * look. Bytes that just fill its buffer do not even show that; then all go that have been as silent as the culprit.
  */
 #include "server/connection.h"
 
+#include "server/exchange.h"
+
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #define PATROL_MIN_NS (10 * NS_PER_MS)
 #define PATROL_MAX_NS NS_PER_S
@@ -88,6 +93,38 @@ void connection_list_remove(struct connection_list *l, struct connection *c)
 	if (c->next != NULL)
 		c->next->prev = c->prev;
 	l->n--;
+}
+
+static bool has_unread(const struct connection *c)
+{
+	int n = 0;
+
+	return ioctl(c->fd, FIONREAD, &n) == 0 && n > 0;
+}
+
+/* True if there was one. */
+static bool shut_suspects(struct connection_list *l, bool unread_only)
+{
+	bool found = false;
+
+	for (struct connection *c = l->first; c != NULL; c = c->next) {
+		if (!c->is_suspect || (unread_only && !has_unread(c)))
+			continue;
+		(void)shutdown(c->fd, SHUT_RDWR);
+		found = true;
+	}
+	return found;
+}
+
+void connection_list_shut_stuck(struct connection_list *l, bool all_silent)
+{
+	if (!shut_suspects(l, true) && all_silent)
+		(void)shut_suspects(l, false);
+	for (struct connection *c = l->first; c != NULL; c = c->next) {
+		const struct exchange *x = c->exchange;
+
+		c->is_suspect = x != NULL && x->n_codings > 0 && !x->answered && (all_silent || has_unread(c));
+	}
 }
 
 void connection_list_shut_idle(struct connection_list *l)

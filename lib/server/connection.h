@@ -35,6 +35,7 @@ struct connection {
 
 	/* Kept by http.c. */
 	struct exchange *exchange;
+	bool is_suspect; /* a look has found it stuck in its chunks, and none of them has come since */
 	bool in_request; /* a request line has come, and its answer has not gone out whole */
 	ns waiting_since; /* 0: for nothing */
 	char *query; /* where the target's query begins in the library's buffer, without its first byte; or NULL */
@@ -58,6 +59,10 @@ void connection_list_init(struct connection_list *l, struct loop *loop, ns reque
 void connection_list_done(struct connection_list *l); /* it is empty by then */
 void connection_list_add(struct connection_list *l, struct connection *c);
 void connection_list_remove(struct connection_list *l, struct connection *c);
+
+/* Looks for those whose chunks the library will never read on; ends those that were so at the last look already. all_silent:
+ * the library has been told nothing by anybody since then. */
+void connection_list_shut_stuck(struct connection_list *l, bool all_silent);
 
 /* Ends those between two questions; one whose next question is on its way is still answered. */
 void connection_list_shut_idle(struct connection_list *l);

@@ -10,6 +10,7 @@
  * A response queued in the first handler call ends the connection, at 3.5 times the CPU: only where that is wanted. None can
  * be queued in the middle of a body. It knows one timeout, for silence, and none for a request that trickles: a patrol over
  * our own list shuts those sockets down. It refuses an empty value in a header; exchange_seal makes that one space.
+ * Where a chunk's line outgrows its buffer it asks to be run again at once, for ever: such connections are found and ended.
  */
 #include "server/http.h"
 
@@ -18,6 +19,13 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+
+/* Turns in a row that the library asked for while it told us of nothing and no event came: the longest header that is read
+ * step by step takes less. From then on it gets a rest between two of them. */
+#define IDLE_TURNS_MAX 256
+#define REST_NS NS_PER_MS
+/* ... and that it asked for, whatever else happened in them, between two looks for who is stuck. */
+#define LOOK_TURNS 32
 
 #define SPARE_CONNECTIONS                                                                                    \
 	64 /* ours are counted for all workers; the library must never be the one to refuse */
@@ -40,6 +48,9 @@ struct http {
 	struct loop_fd epoll;
 	struct loop_hook hook;
 	bool ready;
+	bool moved; /* the library has told us of something since the turn began, or an event has come */
+	unsigned asked_turns, idle_turns;
+	ns rest_until;
 	struct http_options options;
 	struct connection_list list;
 	struct connection *adding; /* handed to the library, which has not shown it to us yet */
@@ -103,6 +114,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *m)
 	struct connection *c = connection_of(m);
 	const char *mark = strchr(target, '?');
 
+	h->moved = true;
 	c->in_request = true;
 	if (c->waiting_since == 0)
 		c->waiting_since = loop_now(h->loop);
@@ -272,6 +284,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *m, const cha
 	struct exchange *x = c->exchange;
 	const char *const request_line[3] = {method, url, version};
 
+	h->moved = true;
+	c->is_suspect = false;
 	if (x == NULL)
 		return on_header(h, m, c, request_line);
 	if (*upload_len > 0) {
@@ -313,6 +327,7 @@ static void on_completed(
 	bool no_room = h->no_room;
 
 	(void)code;
+	h->moved = true;
 	h->no_room = false;
 	if (c == NULL)
 		return;
@@ -330,6 +345,7 @@ static void on_completed(
 		exchange_put(c->exchange);
 	c->exchange = NULL;
 	c->in_request = false;
+	c->is_suspect = false;
 	c->waiting_since = 0;
 	*context = NULL;
 }
@@ -344,14 +360,36 @@ static void epoll_ready(void *arg, uint32_t epoll_events)
 	h->ready = true;
 }
 
-static ns hook_patience(void *arg)
+static ns library_patience(const struct http *h)
 {
-	struct http *h = arg;
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	if (MHD_get_timeout(h->daemon, &ms) != MHD_YES)
 		return UINT64_MAX;
 	return (ns)ms * NS_PER_MS;
+}
+
+static ns hook_patience(void *arg)
+{
+	const struct http *h = arg;
+	ns now = loop_now(h->loop);
+
+	return h->rest_until > now ? h->rest_until - now : library_patience(h);
+}
+
+/* Behind a turn: does the library go round in circles? */
+static void watch_turns(struct http *h)
+{
+	h->rest_until = 0;
+	if (library_patience(h) > 0) {
+		h->asked_turns = h->idle_turns = 0;
+		return;
+	}
+	h->idle_turns = h->moved ? 0 : h->idle_turns + 1;
+	if (++h->asked_turns % LOOK_TURNS == 0)
+		connection_list_shut_stuck(&h->list, h->idle_turns >= IDLE_TURNS_MAX);
+	if (h->idle_turns >= IDLE_TURNS_MAX)
+		h->rest_until = loop_now(h->loop) + REST_NS;
 }
 
 static void hook_turn(void *arg)
@@ -360,8 +398,10 @@ static void hook_turn(void *arg)
 
 	if (!h->ready && hook_patience(h) > 0)
 		return;
+	h->moved = h->ready;
 	h->ready = false;
 	(void)MHD_run(h->daemon);
+	watch_turns(h);
 }
 
 static size_t pool_size(size_t header_bytes)

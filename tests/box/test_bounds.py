@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What one peer may cost: bytes, connections and time, each settable."""
+import fcntl
+import select
 import socket
+import struct
+import termios
 
 import pytest
 
@@ -43,6 +47,69 @@ def test_drops_of_a_request_do_not_prolong_its_time(postern):
                 pytest.fail("a request of one byte at a time goes on for ever")
         except (ConnectionResetError, BrokenPipeError):
             pass
+    assert ask(p)["reason"] == "allowed"
+
+
+CHUNKED = b"POST /check HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def cpu_s(p):
+    return p.metrics()["process_cpu_seconds_total"]
+
+
+@pytest.mark.parametrize("line", [b"0" * 60_000, b"5;" + b"a" * 60_000], ids=["size", "extension"])
+def test_a_chunk_line_that_never_ends_is_ended(postern, line):
+    """And nobody else: not who is slow, and not at the price of a core until http.request_timeout."""
+    p = postern(one_limit(http={"request_timeout": "1h"}))
+    with connect(p.http) as slow, connect(p.http) as sock:
+        slow.sendall(CHUNKED + b"1e\r\n" + GOOD[:5])
+        before = cpu_s(p)
+        sock.sendall(CHUNKED + line)
+        assert closed_without_decision(sock)
+        assert cpu_s(p) - before < 0.5  # an upper bound; as much as a second where nobody looks
+        slow.sendall(GOOD[5:] + b"\r\n0\r\n\r\n")
+        assert b'"allowed"' in read_answer(slow)
+
+
+def unread(sock):
+    """Whether the other end of a Unix socket has not read everything."""
+    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0] > 0
+
+
+def is_ended(sock):
+    return bool(select.select([sock], [], [], 0)[0])
+
+
+def fill(sock, n, step):
+    """Sends a line that never ends, step by step as it is read, n bytes or until it is ended; how many were read."""
+    taken = 0
+    while taken < n:
+        step = min(step, n - taken)
+        try:
+            sock.sendall(b"0" * step)
+        except (BrokenPipeError, ConnectionResetError):
+            break
+        until(lambda: not unread(sock) or is_ended(sock))
+        if is_ended(sock):
+            break
+        taken += step
+    return taken
+
+
+def test_a_chunk_line_that_just_fills_our_memory_is_ended_too(postern, tmp_path):
+    """Then nothing is left unread that would tell which connection it is."""
+    p = postern(one_limit(http={"request_timeout": "1h"}, listen={"http": f"unix:{tmp_path}/http.sock"}))
+    with connect(p.http) as sock:
+        sock.sendall(CHUNKED)
+        most = fill(sock, 1 << 20, 64)
+    with connect(p.http) as sock:
+        sock.sendall(CHUNKED)
+        assert fill(sock, most, 64) == most
+        most += fill(sock, 64, 1)
+    with connect(p.http) as sock:
+        sock.sendall(CHUNKED)
+        assert fill(sock, most - most % 64, 64) + fill(sock, most % 64, 1) == most
+        assert closed_without_decision(sock)
     assert ask(p)["reason"] == "allowed"
 
 

@@ -245,18 +245,42 @@ static void ask_check(
 	assert_true(check_decode(&q, a, ret, &problem));
 }
 
-static void ask_forward_auth(
-	const struct person *p, struct lines *l, struct random *r, struct arena *a, struct request *ret)
-{
-	struct problem problem;
-	struct http_question q = {
-		.method = STR("GET"), .target = STR("/forward-auth"), .caller_allowed = true};
+/* The headers that a gateway of this door writes about the request itself. */
+static const struct {
+	enum door door;
+	const char *method_z, *path_z; /* NULL: said by the question's own */
+	const char *target_z;
+} header_doors[] = {
+	{DOOR_FORWARD_AUTH, "X-Forwarded-Method", "X-Forwarded-Uri", "/forward-auth"},
+	{DOOR_AUTH_REQUEST, "X-Original-Method", "X-Original-URL", "/auth-request"},
+	{DOOR_EXT_AUTHZ_HTTP, NULL, NULL, "/ext-authz"},
+};
 
-	line_add(l, STR("X-Forwarded-Method"), text_of(p->group, "method", "GET"), p, r);
-	line_add(l, STR("X-Forwarded-Uri"), text_of(p->group, "path", "/"), p, r);
+static void ask_gateway(const struct person *p, enum door door, struct lines *l, struct random *r,
+	struct arena *a, struct request *ret)
+{
+	struct str method = text_of(p->group, "method", "GET"), path = text_of(p->group, "path", "/");
+	struct http_question q = {.method = STR("GET"), .caller_allowed = true};
+	struct problem problem;
+	struct text t;
+	size_t i = 0;
+
+	while (header_doors[i].door != door)
+		assert_true(++i < sizeof(header_doors) / sizeof(header_doors[0]));
+	text_init_arena(&t, a, 256);
+	text_z(&t, header_doors[i].target_z);
+	if (header_doors[i].method_z != NULL) {
+		line_add(l, str_from_z(header_doors[i].method_z), method, p, r);
+		line_add(l, str_from_z(header_doors[i].path_z), path, p, r);
+	} else {
+		text_str(&t, path);
+		q.method = method;
+	}
+	q.target = text_view(&t);
 	q.headers = l->items;
 	q.n_headers = l->n;
-	assert_true(forward_auth_decode(&q, a, ret, &problem));
+	assert_true(adapter_http_of(door)->decode(&q, a, ret, &problem));
+	assert_int_equal(ret->fault, REASON_ALLOWED);
 }
 
 /* ---- running a row */
@@ -299,15 +323,17 @@ static void run_one(struct run *run)
 	struct lines lines;
 	struct request req;
 	struct verdict verdict;
+	enum door door;
 	struct arena a;
 
 	arena_init(&a, blocks, sizeof(blocks));
 	person_pick(run->row, run->asked, &run->random, &person);
 	lines_make(&person, &run->random, &lines);
-	if (str_equal(text_of(run->row, "door", "check"), STR("forward_auth")))
-		ask_forward_auth(&person, &lines, &run->random, &a, &req);
-	else
+	door = door_find(text_of(run->row, "door", "check"));
+	if (door == DOOR_CHECK)
 		ask_check(&person, &lines, &run->random, &a, &req);
+	else
+		ask_gateway(&person, door, &lines, &run->random, &a, &req);
 	engine_decide(engine_worker_at(run->engine, 0), &req, &a, run->now, &verdict);
 	run->asked++;
 	run->decided += verdict.has_client && verdict.client.decided;

@@ -10,6 +10,7 @@ import json
 import pytest
 
 from gateway import Answer
+from grpc_door import Door
 from postern import run_postern
 from questions import AGENT, EDGE, FORGED, ask, sha256
 
@@ -164,6 +165,30 @@ def test_every_door_decides_alike(postern, c):
         assert last["reason"] == "rate_limited"
         for door, chain in WAYS:
             assert_denied(by_door(p, c, door, chain), door, 429, "rate_limited")
+
+
+@pytest.mark.parametrize("c", CASES)
+def test_envoy_over_grpc_decides_alike(postern, c):
+    """It joins lines, or keeps them apart as bytes; decisions and buckets are compared, not the reason of the address."""
+    p = postern(CONFIG)
+    full = by_check(p, c, peek=True)
+    ways = [(chain, raw) for chain in (appended, added, passed) for raw in (False, True)]
+    door = Door(p.grpc)
+    try:
+        for taken, (chain, raw) in enumerate(ways, 1):
+            lines = [*(("X-Forwarded-For", line) for line in chain(c)), *c["lines"]]
+            answer = door.check(c["peer"], c["path"], c["method"], c["host"], lines, raw)
+            assert (answer.allowed, answer.reason, answer.status) == (c["decision"] == "allow", c["reason"], full["status"]), (chain, raw)
+            if answer.allowed:
+                known = {"x-postern-client": c["client"], "x-postern-identity": full["identity"] or ""}
+                assert answer.upstream_headers == {name: value for name, value in known.items() if value}
+                removed = {name.lower() for name in full["remove_headers"]} | {name for name, value in known.items() if not value}
+                assert set(answer.removed) == removed
+            assert answer.metadata.get("rule", "") == (full["rule"] or "") and answer.metadata.get("identity") == full["identity"]
+            left = {entry["name"]: entry["remaining"] for entry in by_check(p, c, peek=True)["limits"]}
+            assert left == {entry["name"]: entry["remaining"] - taken for entry in full["limits"]}, (chain, raw)
+    finally:
+        door.close()
 
 
 @pytest.mark.parametrize("c", [c for c in CASES if c.id != "high-bytes"])

@@ -71,6 +71,7 @@ class Site:
 
 
 class Behind:
+    LISTENER = "http"  # of postern, that the gateway asks
     RATELIMIT_ON_ALLOW = True  # the file shows the RateLimit headers to an allowed client
     OPEN_WHEN_UNDECIDED = True  # the open mode also holds for postern's own 503
     # How often it asks when the answer is lost with a connection that it has kept, and when none comes; each is charged.
@@ -111,7 +112,7 @@ class Behind:
             instance = postern(config)
             app = app or App()
             parts.append(app)
-            gateway = self.gateway(to or instance.http, app.endpoint, hops, net, edit)
+            gateway = self.gateway(to or getattr(instance, self.LISTENER), app.endpoint, hops, net, edit)
             parts.append(gateway)
             gateway.start()
             endpoint = gateway.endpoint
@@ -253,7 +254,7 @@ class Behind:
 
     def test_checks_share_a_connection(self, site, postern):
         instance = postern(one_limit())
-        with Relay(instance.http) as relay:
+        with Relay(getattr(instance, self.LISTENER)) as relay:
             s = site({}, to=relay.endpoint)
             answers = [s.send(IPV4.client(11)).status for _ in range(10)]
             assert answers == [200] * 5 + [429] * 5
@@ -262,7 +263,7 @@ class Behind:
     def test_a_connection_that_postern_has_ended_is_not_missed(self, site, postern):
         """The gateway's pooled connection is gone: the check is asked again on a new one, and charged once."""
         instance = postern(one_limit())
-        with Relay(instance.http) as relay:
+        with Relay(getattr(instance, self.LISTENER)) as relay:
             s = site({}, to=relay.endpoint)
             assert s.send(IPV4.client(11)).status == 200
             relay.end_idle()
@@ -275,7 +276,7 @@ class Behind:
         """What the page of the gateway says about repeats: postern charges each."""
         instance = postern(one_limit("10/hour"))
         a, b = IPV4.client(11), IPV4.client(12)
-        with Relay(instance.http) as relay:
+        with Relay(getattr(instance, self.LISTENER)) as relay:
             s = site({}, to=relay.endpoint)
             assert s.send(a).status == 200
             relay.lose = 1
@@ -289,8 +290,8 @@ class Behind:
             assert left == [9 - self.ASKS_WHEN_LOST, 9 - self.ASKS_WHEN_MUTE]
 
     def test_postern_over_a_unix_socket(self, site, tmp_path):
-        path = tmp_path / "http.sock"
-        config = {**one_limit("2/hour"), "listen": {"http": f"unix:{path}?mode=0666"}}
+        path = tmp_path / "postern.sock"
+        config = {**one_limit("2/hour"), "listen": {self.LISTENER: f"unix:{path}?mode=0666"}}
         s = site(config, to="postern.invalid:9180", edit=lambda text: self.over_unix(text, path))
         assert [s.send(IPV4.client(11)).status for _ in range(3)] == [200, 200, 429]
         assert s.send(IPV4.client(12)).status == 200

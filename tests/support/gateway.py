@@ -193,7 +193,7 @@ class Envoy(Gateway):
         self.write("envoy.yaml", config.replace("{HOST}", host).replace("{PORT}", str(self.port.number)))
 
     def command(self):
-        return [self.program, "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning"]
+        return [self.program, "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning", "--file-flush-interval-msec", "50"]
 
 
 class Request:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway import App, Nginx, send
 from net import IPV4, IPV6, inside
-from postern import DEADLINE_S, TOP, connect, read_answer, split_endpoint, until
+from postern import DEADLINE_S, TOP, connect, read_answer, run_postern
 from questions import EDGE, FORGED, IDENTITIES, ask, one_limit
 from relay import Relay
 
@@ -22,6 +22,8 @@ HOP = """server { listen {LISTEN}; location / { proxy_pass http://TO; proxy_bind
 
 # What a busy machine may add to a time that is promised: only a fault reaches it.
 BUSY_S = DEADLINE_S / 2
+
+KEY = "the-key-of-the-gateway-tests-0123456789"
 
 FORGERIES = {
     "none": [],
@@ -95,6 +97,9 @@ class Behind:
     def opened(self, text):
         return opened(text)
 
+    def keyed(self, text):
+        return text.replace("#key ", "").replace("the key of caller_key_file", KEY)
+
     def over_unix(self, text, path):
         """The text with postern at the Unix socket of that path; it names postern as postern.invalid:9180."""
         raise NotImplementedError
@@ -106,10 +111,10 @@ class Behind:
         """site(configuration, hops, net, edit=..., app=..., to=...) gives a running Site. to: stands in postern's place."""
         parts = []
 
-        def build(config, hops=1, net=IPV4, edit=lambda text: text, app=None, to=None):
+        def build(config, hops=1, net=IPV4, edit=lambda text: text, app=None, to=None, files=None):
             if hops == 2:
                 config = {"client": {"strategy": "trusted_ranges", "trusted_proxies": [net.hop]}, **config}
-            instance = postern(config)
+            instance = postern(config, files=files)
             app = app or App()
             parts.append(app)
             gateway = self.gateway(to or getattr(instance, self.LISTENER), app.endpoint, hops, net, edit)
@@ -181,6 +186,12 @@ class Behind:
         assert said["cure"] == '"client": {"strategy": "trusted_ranges", "trusted_proxies": ["127.0.0.7"]}'
         assert [request.all("X-Postern-Client") for request in s.app.requests] == [[IPV4.hop]] * 2
 
+    @pytest.mark.parametrize("hops, client, code", ((1, None, 0), (2, None, 0), (2, {"strategy": "peer"}, 5)))
+    def test_the_probe_tells_right_from_wrong(self, site, hops, client, code):
+        s = site(one_limit("50/hour", **({"client": client} if client else {})), hops)
+        done = run_postern("probe", f"http://{s.endpoint}/", "--admin", s.postern.admin)
+        assert done.returncode == code, done.stdout + done.stderr
+
     # ------------------------------------------------------------------------------------------------ our own services
 
     def test_our_own_services_pass_by_their_token(self, site):
@@ -226,6 +237,16 @@ class Behind:
             assert not [name for name, _ in answer.headers if name.lower().startswith(("x-postern", "x-envoy-auth"))]
             words = (b"127.0.0", b"secret-rule", b"closed-rule", b"per-client", b"edge")
             assert not [word for word in words if word in answer.body]
+
+    def test_the_callers_key(self, site):
+        """Without it the gateway may not ask; the file has a line for it."""
+        config = one_limit(caller_key_file="key")
+        s = site(config, files={"key": KEY})
+        answer = s.send(IPV4.client(11))
+        assert (answer.status, answer.json()) == (403, {"error": "caller_not_allowed"})
+        s = site(config, files={"key": KEY}, edit=self.keyed)
+        assert s.send(IPV4.client(11)).status == s.send(IPV4.client(11), headers=["X-Postern-Key: forged"]).status == 200
+        assert not [value for request in s.app.requests for _, value in request.headers if KEY in value]
 
     def test_what_an_allowed_client_sees(self, site):
         s = site(one_limit())

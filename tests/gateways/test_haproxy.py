@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Real HAProxy with the files of deploy/gateways/haproxy."""
-from behind import Behind, shipped
+from behind import KEY, Behind, shipped
 from gateway import HAProxy
 
 LUA = "/etc/haproxy/postern.lua"
@@ -29,6 +29,9 @@ class TestHAProxy(Behind):
     def opened(self, text):
         assert " closed\n" in text
         return text.replace(" closed\n", " open\n")
+
+    def keyed(self, text):
+        return text.replace("local KEY = nil ", f'local KEY = "{KEY}" ')
 
     def over_unix(self, text, path):
         return text.replace("http://postern.invalid:9180", f"unix@{path}")

@@ -23,6 +23,8 @@
 /* Of ops and admin each. */
 #define SIDE_CONNECTIONS_MAX 64
 #define SIDE_HEADER_BYTES ((size_t)8 * 1024)
+/* Descriptors that questions never get: for ops and admin, and for files that are read meanwhile. */
+#define DESCRIPTORS_KEPT 24
 #define LOOK_NS (10 * NS_PER_MS)
 #define WATCH_NS NS_PER_S
 
@@ -263,6 +265,28 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 	return error;
 }
 
+/* Whoever fills http must not take the descriptor that a health check needs. */
+static void descriptors_share(struct server *s)
+{
+	struct acceptor *const asked[] = {&s->acceptors[LISTEN_HTTP], &s->acceptors[LISTEN_GRPC]};
+	size_t wanted = asked[0]->max_connections + asked[1]->max_connections, room = 1;
+	struct proc_usage usage;
+
+	proc_usage_read(&usage);
+	if (usage.max_fds > usage.open_fds + DESCRIPTORS_KEPT)
+		room = (size_t)(usage.max_fds - usage.open_fds - DESCRIPTORS_KEPT);
+	if (wanted <= room)
+		return;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		if (asked[i]->is_open)
+			asked[i]->max_connections = asked[i]->max_connections * room / wanted + 1;
+	}
+	log_say(LOG_WARN, "few_descriptors",
+		"%zu descriptors are too few for http.max_connections and grpc.max_connections: at most %zu and %zu "
+		"connections are taken; raise LimitNOFILE (ulimit -n), or lower the settings",
+		(size_t)usage.max_fds, asked[0]->max_connections, asked[1]->max_connections);
+}
+
 enum err server_open(struct server **ret, const struct config *config, struct engine *engine, int signal_fd,
 	char *reterr_note, size_t note_size)
 {
@@ -292,6 +316,7 @@ enum err server_open(struct server **ret, const struct config *config, struct en
 		server_close(s);
 		return e;
 	}
+	descriptors_share(s);
 	*ret = s;
 	return ERR_OK;
 }

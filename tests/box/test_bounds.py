@@ -50,6 +50,27 @@ def test_drops_of_a_request_do_not_prolong_its_time(postern):
     assert ask(p)["reason"] == "allowed"
 
 
+def test_where_descriptors_are_few_a_full_http_blinds_no_health_check(postern):
+    p = postern(one_limit(listen={"grpc": "127.0.0.1:0"}), open_files=64)
+    (warning,) = p.log("few_descriptors")
+    assert all(word in warning["msg"] for word in ("64 ", "http.max_connections", "grpc.max_connections", "LimitNOFILE"))
+    sockets = [connect(endpoint) for endpoint in (p.http, p.grpc) for _ in range(100)]
+    try:
+        for _ in range(10):
+            assert p.get_ops("/readyz") == (200, "ok\n")
+        assert p.metrics()['postern_connections_rejected_total{listener="http"}'] > 50
+    finally:
+        for sock in sockets:
+            sock.close()
+    until(lambda: p.metrics()['postern_connections{listener="http"}'] == 0)
+    assert ask(p)["reason"] == "allowed"
+
+
+def test_where_descriptors_are_enough_nothing_is_said(postern):
+    p = postern(one_limit(http={"max_connections": 10}, grpc={"max_connections": 10}), open_files=128)
+    assert p.log("few_descriptors") == []
+
+
 CHUNKED = b"POST /check HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 

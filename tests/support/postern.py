@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -146,13 +147,14 @@ class Postern:
 
     config     the configuration as a dict; listeners that it does not name get a free port. None: no file, only args.
     args       further arguments of serve, such as ["--rate", "5/hour"].
+    open_files   its limit of open files (RLIMIT_NOFILE).
     files      {name: text} to lie beside the configuration, for token files and the like.
     http, ops, grpc, admin   the endpoints as the program said it bound them, None for one that is off.
     may_end_with   exit codes that are no fault where a test lets it end; add to it where another one is meant.
     lines      everything it wrote to stderr; log(event) gives the JSON lines of one event.
     """
 
-    def __init__(self, config=None, args=(), env=None, files=None):
+    def __init__(self, config=None, args=(), env=None, files=None, open_files=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="postern-"))
         for name, text in (files or {}).items():
             self.write(name, text)
@@ -168,6 +170,7 @@ class Postern:
                 self.args += ["--listen", f"{name}={where}"]
         self.args += list(map(str, args))
         self.env = {**clean_env(), **(env or {})}
+        self.open_files = open_files
         self.process = None
         self.may_end_with = {0, -signal.SIGKILL}
         self.lines = []
@@ -185,10 +188,14 @@ class Postern:
 
     def _launch(self):
         self.process = subprocess.Popen(
-            [PROGRAM, *self.args], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self.env, cwd=self.folder
-        )
+            [PROGRAM, *self.args], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self.env, cwd=self.folder,
+            preexec_fn=self._limit if self.open_files else None,
+        )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _limit(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files, self.open_files))
 
     def run_to_end(self):
         """For one that must not come up: its exit code. output() has what it said."""

@@ -23,7 +23,8 @@ const struct verb verbs[] = {
 		"postern serve --rate 10/minute --trusted-proxies 172.18.0.0/16 --listen 127.0.0.1:8080\n\n"
 		SETTINGS_HELP
 		"  --listen [http=|ops=|admin=]ADDR  ADDR is HOST:PORT or unix:/path?mode=0660; beats the file; repeatable\n\n"
-		"SIGTERM drains and exits 0; a second one exits at once.\n"},
+		"SIGTERM drains and exits 0; a second one exits at once. SIGHUP takes a changed file, and token files, without\n"
+		"a pause; one with a fault changes nothing.\n"},
 	{"check-config", verb_check_config, "check a configuration file",
 		"postern check-config postern.json\n"
 		"postern check-config --without-secrets postern.json\n\n"

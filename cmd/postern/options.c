@@ -7,6 +7,7 @@
 
 #include "verb.h"
 
+#include "base/must.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -223,32 +224,50 @@ static int apply_listen(const struct options *o, struct config *c, const char *v
 	return verb_usage_error(o->verb, "--listen %s: this version listens on http, grpc, ops and admin", value_z);
 }
 
-static int load(const struct options *o, struct fault_list *faults, struct config **ret, bool *ret_quick)
+static int apply_listens(const struct options *o, struct config *c)
+{
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; code == EXIT_DONE && i < o->n_listens; i++)
+		code = apply_listen(o, c, o->listens[i]);
+	return code;
+}
+
+static const char *file_of(const struct options *o)
+{
+	return o->config_z != NULL ? o->config_z : getenv("POSTERN_CONFIG");
+}
+
+static enum err load(const struct options *o, struct fault_list *faults, struct config **ret)
 {
 	const struct config_options nothing = {.without_secrets = false};
-	const char *file_z = o->config_z != NULL ? o->config_z : getenv("POSTERN_CONFIG");
 	struct text t;
 	char *buffer;
 	enum err e;
 
-	*ret_quick = has_quick_flags(o);
-	if (*ret_quick && file_z != NULL)
-		return verb_usage_error(o->verb, "quick flags and a file exclude each other; the file is %s%s", file_z,
+	if (file_of(o) != NULL)
+		return config_load_file(ret, file_of(o), &nothing, faults);
+	buffer = malloc(QUICK_BYTES);
+	if (buffer == NULL)
+		return ERR_MEMORY;
+	text_init(&t, buffer, QUICK_BYTES);
+	write_quick(&t, o);
+	e = t.overflow ? ERR_RANGE :
+			 config_load_text(ret, has_quick_flags(o) ? text_view(&t) : STR("{}"), ".", &nothing, faults);
+	free(buffer);
+	return e;
+}
+
+static int load_for_start(const struct options *o, struct fault_list *faults, struct config **ret)
+{
+	enum err e;
+
+	if (has_quick_flags(o) && file_of(o) != NULL)
+		return verb_usage_error(o->verb, "quick flags and a file exclude each other; the file is %s%s", file_of(o),
 			o->config_z == NULL ? " (from POSTERN_CONFIG)" : "");
-	if (file_z != NULL) {
-		e = config_load_file(ret, file_z, &nothing, faults);
-	} else {
-		buffer = malloc(QUICK_BYTES);
-		if (buffer == NULL)
-			return EXIT_NOT_NOW;
-		text_init(&t, buffer, QUICK_BYTES);
-		write_quick(&t, o);
-		e = t.overflow ? ERR_RANGE :
-				 config_load_text(ret, *ret_quick ? text_view(&t) : STR("{}"), ".", &nothing, faults);
-		free(buffer);
-	}
+	e = load(o, faults, ret);
 	if (e == ERR_OK)
-		return EXIT_DONE;
+		return apply_listens(o, *ret);
 	*ret = NULL;
 	if (faults->n_errors == 0)
 		fprintf(stderr, "postern %s: %s\n", o->verb, err_text(e));
@@ -259,16 +278,13 @@ int options_load(const struct options *o, struct config **ret)
 {
 	struct fault_list faults;
 	struct config *c = NULL;
-	bool quick = false;
 	int code, reported;
 
 	fault_list_init(&faults);
-	code = load(o, &faults, &c, &quick);
-	for (size_t i = 0; code == EXIT_DONE && i < o->n_listens; i++)
-		code = apply_listen(o, c, o->listens[i]);
+	code = load_for_start(o, &faults, &c);
 	if (code == EXIT_DONE)
 		config_check_listeners(c, &faults);
-	reported = report(o, &faults, quick);
+	reported = report(o, &faults, has_quick_flags(o));
 	if (reported != EXIT_DONE)
 		code = reported;
 	fault_list_done(&faults);
@@ -278,4 +294,22 @@ int options_load(const struct options *o, struct config **ret)
 	}
 	*ret = c;
 	return EXIT_DONE;
+}
+
+enum err options_load_again(const struct options *o, struct config **ret, struct fault_list *faults)
+{
+	struct config *c = NULL;
+	enum err e = load(o, faults, &c);
+
+	if (e != ERR_OK)
+		return e;
+	/* They were right at the start. */
+	must(apply_listens(o, c) == EXIT_DONE);
+	config_check_listeners(c, faults);
+	if (faults->n_errors > 0) {
+		config_free(c);
+		return ERR_SYNTAX;
+	}
+	*ret = c;
+	return ERR_OK;
 }

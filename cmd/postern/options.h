@@ -48,4 +48,7 @@ bool options_take(struct options *o, int id, const char *value, int *ret_exit);
 /* Loads what the options say and applies --listen. Prints faults and warnings on stderr. Returns an exit code. */
 int options_load(const struct options *o, struct config **ret);
 
+/* The same once more, for a reload: files are read again. Prints nothing; any thread. */
+MUST_USE enum err options_load_again(const struct options *o, struct config **ret, struct fault_list *faults);
+
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon, always in this order: options, configuration, signals, memory, bind, harden, say ready, run, drain. Nothing is
- * answered before all of it has gone well, and what went wrong is said with its name and place.
+ * answered before all of it has gone well, and what went wrong is said with its name and place. A reload goes through the
+ * first two again, so that it takes what a start would take.
  */
 #include "verb.h"
 
@@ -140,18 +141,26 @@ static void log_banner(const struct config *c, const struct server *server)
 		fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-static int run(const struct config *c, int signal_fd)
+static enum err load_again(void *arg, struct config **ret, struct fault_list *faults)
 {
+	return options_load_again(arg, ret, faults);
+}
+
+/* *config is what was loaded, and in the end what was in force last. */
+static int run(struct config **config, struct options *options, int signal_fd)
+{
+	const struct server_source source = {load_again, options, config};
 	struct store *store = NULL;
 	struct engine *engine = NULL;
 	struct server *server = NULL;
 	char note[BANNER_BYTES] = "no memory for the bucket table";
 	int code = EXIT_NOT_NOW;
 
-	if (store_open(&store, c->store_max_memory_bytes) == ERR_OK &&
-		engine_open(&engine, &c->rules, store, c->workers) == ERR_OK &&
-		server_open(&server, c, engine, signal_fd, note, sizeof(note)) == ERR_OK) {
-		log_banner(c, server);
+	if (store_open(&store, (*config)->store_max_memory_bytes) == ERR_OK &&
+		engine_open(&engine, &(*config)->rules, store, (*config)->workers) == ERR_OK &&
+		server_open(&server, *config, engine, signal_fd, note, sizeof(note)) == ERR_OK) {
+		server_reload_from(server, &source);
+		log_banner(*config, server);
 		code = server_run(server) == ERR_OK ? EXIT_DONE : EXIT_NOT_NOW;
 		log_write(LOG_INFO, "stop", code == EXIT_DONE ? STR("drained") : STR("stopped before all was answered"), NULL, 0);
 	} else {
@@ -179,7 +188,7 @@ int verb_serve(int argc, char **argv)
 		log_setup(config->log_level, config->log_format, STDERR_FILENO);
 		proc_harden();
 		proc_raise_open_files();
-		code = run(config, signal_fd);
+		code = run(&config, &options, signal_fd);
 	}
 	config_free(config);
 	close(signal_fd);

@@ -71,7 +71,7 @@ const struct ruleset *engine_rules(const struct engine *e)
 	return e->edition->rules;
 }
 
-const struct edition *engine_edition(const struct engine *e)
+struct edition *engine_edition(const struct engine *e)
 {
 	return e->edition;
 }
@@ -87,12 +87,9 @@ void engine_edition_take(struct engine_worker *w, const struct edition *ed)
 	w->watch = watch_worker_at(ed->watch, (unsigned)(w - w->engine->workers));
 }
 
-struct edition *engine_edition_set(struct engine *e, struct edition *ed)
+void engine_edition_set(struct engine *e, struct edition *ed)
 {
-	struct edition *before = e->edition;
-
 	e->edition = ed;
-	return before;
 }
 
 /* Not when the new one is put in force: a worker that still goes by the old one would say the old fault once more, and with

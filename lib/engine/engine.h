@@ -46,7 +46,7 @@ void engine_close(struct engine *e); /* NULL is fine */
 
 /* In force. */
 const struct ruleset *engine_rules(const struct engine *e);
-const struct edition *engine_edition(const struct engine *e);
+struct edition *engine_edition(const struct engine *e);
 
 /* Its findings, own services and top lists. */
 struct watch *engine_watch(struct engine *e);
@@ -57,8 +57,8 @@ struct engine_worker *engine_worker_at(struct engine *e, unsigned index);
 MUST_USE enum err engine_edition_new(struct edition **ret, struct engine *e, const struct ruleset *rules);
 void engine_edition_free(struct edition *ed); /* one that was never put in force; NULL is fine */
 
-/* Puts it in force, for scrapes, and gives the one before. */
-struct edition *engine_edition_set(struct engine *e, struct edition *ed);
+/* Puts it in force, for scrapes; workers go on as they do. */
+void engine_edition_set(struct engine *e, struct edition *ed);
 
 /* Between two decisions of this worker: it goes by this one from now on. */
 void engine_edition_take(struct engine_worker *w, const struct edition *ed);

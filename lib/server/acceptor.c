@@ -24,9 +24,7 @@ static void take(struct acceptor *a, int fd, const struct sockaddr_storage *addr
 		(void)close(fd);
 		return;
 	}
-	c->peer.listed = gate_lists(a->config, (const struct sockaddr *)&c->address, address_len,
-		c->peer_text, &c->peer.address.len);
-	c->peer.address.ptr = c->peer_text;
+	gate_peer_init(&c->peer, (const struct sockaddr *)&c->address, address_len, c->peer_text);
 	a->deal(a->arg, c);
 }
 

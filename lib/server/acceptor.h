@@ -3,8 +3,8 @@
  * acceptor: takes the connections of one listener and deals them out.
  *
  * Model      Accepts up to 64 connections a turn. Past the limit a connection is closed at once and counted; where
- *            descriptors run out, accepting pauses for 100 ms instead of spinning. What a connection's end may ask is settled here.
- * Ownership  deal takes each connection over. Config, loop and counters are the caller's.
+ *            descriptors run out, accepting pauses for 100 ms instead of spinning.
+ * Ownership  deal takes each connection over. Loop and counters are the caller's.
  * Threads    confined to worker 0.
  * Blocking   Never.
  * Errors     acceptor_open: those of listen_open and loop_add.
@@ -16,7 +16,6 @@
 #include "base/endpoint.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "config/config.h"
 #include "io/listen.h"
 #include "io/loop.h"
 #include "server/connection.h"
@@ -27,7 +26,6 @@
 struct acceptor {
 	/* Filled by the caller. */
 	struct loop *loop;
-	const struct config *config;
 	struct connection_counters *counters;
 	size_t max_connections;
 	void (*deal)(void *arg, struct connection *c);

@@ -129,7 +129,7 @@ static void probe(struct admin *a, struct exchange *x)
 
 static struct facts_source source(const struct admin *a)
 {
-	return (struct facts_source){a->config, a->engine, loop_now(a->loop), a->started};
+	return (struct facts_source){a->config, a->reload, a->engine, loop_now(a->loop), a->started};
 }
 
 static void answer_facts(struct admin *a, struct exchange *x, struct facts *f, const struct admin_body *form)

@@ -20,12 +20,14 @@
 #include "server/http.h"
 #include "server/metrics.h"
 #include "server/probe.h"
+#include "server/reload.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct admin {
-	const struct config *config;
+	const struct config *config; /* in force */
+	const struct reload_status *reload;
 	const struct loop *loop;
 	struct engine *engine;
 	struct server_counters *own;

@@ -97,7 +97,7 @@ static void put_head(struct text *t, const struct facts *f)
 	text_z(t, "<p class=\"soft\">" POSTERN_VERSION ", up for ");
 	put_duration(t, f->uptime_ns);
 	put(t, ", configuration <code>", f->rules->hash, "</code>");
-	put_time(t, " of ", f->started_at, "</p>");
+	put_time(t, " of ", f->reload->loaded_at, "</p>");
 	put_number(t, "<p class=\"soft\">", f->decided[DECISION_ALLOW], " allowed, ");
 	put_number(t, "", f->decided[DECISION_DENY], " denied</p></header>\n<main>\n");
 }
@@ -117,9 +117,20 @@ static void put_finding(struct text *t, const struct finding *f, const char *cla
 	text_z(t, "</article>\n");
 }
 
+static void put_reload(struct text *t, const struct reload_status *r)
+{
+	if (!r->ok)
+		put_z(t, "<article class=\"warning\"><h3>the last reload failed</h3>\n<p>The configuration in force stays. First fault:"
+			 "</p><pre>", r->error_z, "</pre></article>\n");
+	if (r->restart_z[0] != '\0')
+		put_z(t, "<article class=\"note\"><h3>waiting for a restart</h3>\n<p>The file says otherwise of <code>", r->restart_z,
+			"</code></p></article>\n");
+}
+
 static void put_warnings(struct text *t, const struct facts *f)
 {
 	text_z(t, "<section id=\"warnings\">\n");
+	put_reload(t, f->reload);
 	for (size_t i = 0; i < f->n_warnings; i++)
 		put_finding(t, &f->findings[i], "warning");
 	if (f->n_warnings == 0)

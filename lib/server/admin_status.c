@@ -142,14 +142,31 @@ static void write_client_rule(struct text *t, const struct client_rule *c)
 	text_char(t, '}');
 }
 
+static void write_reload(struct text *t, const struct reload_status *r)
+{
+	write_name(t, ", ", "last_reload");
+	write_bool(t, "{", "ok", r->ok);
+	write_name_or_null(t, "error", !r->ok, str_from_z(r->error_z));
+	write_name(t, "}, ", "restart_required");
+	text_char(t, '[');
+	for (struct str rest = str_from_z(r->restart_z); rest.len > 0;) {
+		size_t comma = str_find(rest, ',');
+
+		text_json(t, str_trim(str_head(rest, comma)));
+		rest = str_from(rest, comma + 1);
+		text_z(t, rest.len > 0 ? ", " : "");
+	}
+	text_char(t, ']');
+}
+
 static void write_config(struct text *t, const struct facts *f)
 {
 	const struct config *c = f->config;
 
 	write_word(t, ", \"config\": {", "hash", f->rules->hash);
 	write_name_or_null(t, "file", c->file_z[0] != '\0', str_from_z(c->file_z));
-	write_time(t, ", ", "loaded_at", f->started_at);
-	text_z(t, ", \"last_reload\": {\"ok\": true, \"error\": null}");
+	write_time(t, ", ", "loaded_at", f->reload->loaded_at);
+	write_reload(t, f->reload);
 	write_client_rule(t, &f->rules->client);
 	write_ranges(t, "own_networks", &f->rules->own_networks);
 	write_number(t, ", ", "rules", f->rules->n_rules);

@@ -111,7 +111,7 @@ static bool begin(void *arg, struct exchange *x)
 	}
 	key_fits = x->n_keys > 0 ? gate_key_take(d->config, x->lines, &x->question.n_headers)
 				 : !d->config->has_caller_key;
-	x->question.caller_allowed = x->peer->listed && key_fits;
+	x->question.caller_allowed = gate_lists(d->config, x->peer) && key_fits;
 	x->question.doors = d->config->rules.doors;
 	x->door = adapter_http_find(x->question.method, x->question.target, &x->problem);
 	x->has_problem = x->door == NULL;

@@ -18,6 +18,7 @@
 #include "adapter/http.h"
 #include "adapter/problem.h"
 #include "base/arena.h"
+#include "base/ip.h"
 #include "core/request.h"
 
 #include <stdbool.h>
@@ -29,7 +30,10 @@
 /* Who has connected, as far as the gate needs it. */
 struct peer {
 	struct str address; /* text: "127.0.0.1", or "unix" */
-	bool listed; /* among the callers; a caller's key is asked besides */
+	struct ip ip;
+	bool has_ip, is_unix;
+	bool is_listed;       /* see gate_lists */
+	uint64_t is_listed_by;
 };
 
 struct exchange {
@@ -37,7 +41,7 @@ struct exchange {
 	struct exchange_pool *pool;
 
 	/* Filled by the transport. */
-	const struct peer *peer;
+	struct peer *peer;
 	struct http_question question;
 	struct header_line lines[EXCHANGE_LINES_MAX];
 	bool is_http_1_0;

@@ -16,8 +16,8 @@ static struct facts *facts_start(const struct facts_source *s)
 	if (f == NULL)
 		return NULL;
 	f->uptime_ns = s->now - s->started;
-	f->started_at = clock_wall_ns() - f->uptime_ns;
 	f->config = s->config;
+	f->reload = s->reload;
 	f->rules = engine_rules(s->engine);
 	f->ledger = NULL;
 	f->n_ledger = f->n_findings = f->n_warnings = f->n_refusals = 0;

@@ -14,6 +14,7 @@
 
 #include "config/config.h"
 #include "engine/engine.h"
+#include "server/reload.h"
 #include "watch/finding.h"
 #include "watch/own.h"
 #include "watch/top.h"
@@ -27,8 +28,9 @@ struct facts_top {
 };
 
 struct facts {
-	ns uptime_ns, started_at; /* since 1970 */
+	ns uptime_ns;
 	const struct config *config;
+	const struct reload_status *reload;
 	const struct ruleset *rules;
 	uint64_t decisions[REASON_COUNT], decided[DECISION_COUNT];
 	struct facts_top busiest, refused;
@@ -45,6 +47,7 @@ struct facts {
 
 struct facts_source {
 	const struct config *config;
+	const struct reload_status *reload;
 	struct engine *engine;
 	ns now, started; /* on the loop's clock */
 };

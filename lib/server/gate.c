@@ -8,18 +8,26 @@
 #include "base/digest.h"
 #include "base/range.h"
 
-bool gate_lists(const struct config *config, const struct sockaddr *sa, socklen_t len,
-	char ret_address[GATE_ADDRESS_BYTES], size_t *ret_len)
+void gate_peer_init(struct peer *ret, const struct sockaddr *sa, socklen_t len, char ret_address[GATE_ADDRESS_BYTES])
 {
 	struct endpoint peer;
 
-	if (sa->sa_family == AF_UNIX || !endpoint_from_sockaddr(&peer, sa, len)) {
-		memcpy(ret_address, "unix", 5);
-		*ret_len = 4;
-		return sa->sa_family == AF_UNIX && config->callers_unix;
+	*ret = (struct peer){.address = STR("unix"), .is_unix = sa->sa_family == AF_UNIX};
+	if (ret->is_unix || !endpoint_from_sockaddr(&peer, sa, len))
+		return;
+	ret->has_ip = true;
+	ret->ip = peer.ip;
+	ret->address = str_make(ret_address, ip_print(&peer.ip, ret_address));
+}
+
+bool gate_lists(const struct config *config, struct peer *peer)
+{
+	if (peer->is_listed_by != config->serial) {
+		peer->is_listed = peer->is_unix ? config->callers_unix
+						: peer->has_ip && range_set_find(&config->callers, &peer->ip) != NULL;
+		peer->is_listed_by = config->serial;
 	}
-	*ret_len = ip_print(&peer.ip, ret_address);
-	return range_set_find(&config->callers, &peer.ip) != NULL;
+	return peer->is_listed;
 }
 
 bool gate_key_take(const struct config *config, struct header_line *lines, size_t *n)

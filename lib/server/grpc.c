@@ -430,6 +430,11 @@ void grpc_add(struct grpc *g, struct connection *c)
 	patrol_by(g, due_of(l));
 }
 
+void grpc_config_set(struct grpc *g, const struct config *config)
+{
+	g->service.config = config;
+}
+
 void grpc_changed(struct grpc *g)
 {
 	for (struct link *l = g->first, *next; l != NULL; l = next) {

@@ -42,6 +42,9 @@ void grpc_close(struct grpc *g); /* NULL is fine; cuts what is open */
 
 void grpc_add(struct grpc *g, struct connection *c);
 
+/* Between two turns: another one is in force, whose grpc settings are the same. */
+void grpc_config_set(struct grpc *g, const struct config *config);
+
 /* Tells watchers that draining has changed. */
 void grpc_changed(struct grpc *g);
 

@@ -10,6 +10,7 @@
  */
 #include "server/grpc_session.h"
 
+#include "server/gate.h"
 #include "server/server.h"
 
 #include "base/text.h"
@@ -28,7 +29,7 @@
 struct session {
 	nghttp2_session *h2;
 	struct grpc_service *service;
-	const struct peer *peer;
+	struct peer *peer;
 	struct call *calls; /* open streams */
 	unsigned idle_frames;
 	ns idle_frames_since;
@@ -222,7 +223,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 	if (c == NULL)
 		return count_idle(s);
 	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		call_begin(c, s->peer->listed);
+		call_begin(c, gate_lists(s->service->config, s->peer));
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
 		call_end(c);
 	else if (frame->hd.type == NGHTTP2_DATA && frame->data.hd.length == frame->data.padlen)
@@ -288,7 +289,7 @@ static enum err h2_new(struct session *s)
 	return e == 0 ? ERR_OK : ERR_MEMORY;
 }
 
-enum err session_open(struct session **ret, struct grpc_service *service, const struct peer *peer)
+enum err session_open(struct session **ret, struct grpc_service *service, struct peer *peer)
 {
 	const struct config *config = service->config;
 	const nghttp2_settings_entry settings[] = {

@@ -31,7 +31,7 @@
 #define SESSION_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define SESSION_PREFACE_BYTES (sizeof(SESSION_PREFACE) - 1)
 
-MUST_USE enum err session_open(struct session **ret, struct grpc_service *s, const struct peer *peer);
+MUST_USE enum err session_open(struct session **ret, struct grpc_service *s, struct peer *peer);
 void session_close(struct session *s); /* NULL is fine; cuts what is open */
 
 bool session_receive(struct session *s, const void *bytes, size_t n);

@@ -54,6 +54,7 @@ static void scrape(struct ops *o, struct exchange *x)
 		o->scrape_bytes = bytes;
 		text_init(&t, buffer, bytes);
 		metrics_write(&t, o->counters, o->n_counters, o->connections);
+		reload_metrics_write(o->reload, &t);
 		engine_metrics_write(o->engine, &t, loop_now(o->loop), clock_wall_ns());
 	}
 	if (t.overflow)

@@ -15,6 +15,7 @@
 #include "io/loop.h"
 #include "server/http.h"
 #include "server/metrics.h"
+#include "server/reload.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ struct ops {
 	const struct server_counters *counters[METRICS_WORKERS_MAX]; /* of every worker, its own included */
 	size_t n_counters;
 	const struct connection_counters *connections; /* by listener */
+	const struct reload *reload;
 	size_t scrape_bytes; /* that the last scrape fitted into */
 };
 

@@ -10,6 +10,7 @@
 #include "server/acceptor.h"
 #include "server/admin.h"
 #include "server/ops.h"
+#include "server/reload.h"
 #include "server/worker.h"
 
 #include "base/log.h"
@@ -29,7 +30,8 @@
 #define WATCH_NS NS_PER_S
 
 struct server {
-	const struct config *config;
+	const struct config *config; /* in force */
+	struct reload reload;
 	struct worker **workers;
 	unsigned n_workers, next_worker, next_grpc_worker;
 	struct acceptor acceptors[LISTEN_COUNT];
@@ -105,8 +107,7 @@ static void accepting_end(void *arg)
 static void signal_take(struct server *s, int number)
 {
 	if (number == SIGHUP) {
-		log_say(LOG_WARN, "reload_unsupported",
-			"this version takes a changed configuration by a restart only");
+		reload_ask(&s->reload);
 		return;
 	}
 	if (atomic_load(&s->flags.draining)) {
@@ -128,6 +129,25 @@ static void signals_ready(void *arg, uint32_t epoll_events)
 	(void)epoll_events;
 	while ((number = proc_signals_next(s->signals.fd)) != 0)
 		signal_take(s, number);
+}
+
+/* ---------------------------------------------------------------------------------------------------- reload */
+
+/* Worker 0 takes it at once, so that whatever runs in this thread sees one configuration and not two. */
+static void config_changed(void *arg, const struct config *config)
+{
+	struct server *s = arg;
+
+	s->config = config;
+	s->admin.config = config;
+	worker_pass(s->workers[0]);
+	for (unsigned i = 1; i < s->n_workers; i++)
+		loop_wake(s->workers[i]->loop);
+}
+
+void server_reload_from(struct server *s, const struct server_source *source)
+{
+	s->reload.source = *source;
 }
 
 /* ---------------------------------------------------------------------------------------------------- starting */
@@ -162,7 +182,7 @@ static enum err workers_open(struct server *s, struct engine *engine)
 	if (s->workers == NULL)
 		return ERR_MEMORY;
 	for (; s->n_workers < s->config->workers; s->n_workers++) {
-		enum err e = worker_open(&s->workers[s->n_workers], s->config,
+		enum err e = worker_open(&s->workers[s->n_workers], s->n_workers, &s->reload,
 			engine_worker_at(engine, s->n_workers), s->probes, &s->flags);
 
 		if (e != ERR_OK)
@@ -209,6 +229,7 @@ static enum err ops_open(struct server *s, struct engine *engine)
 	s->ops.draining = &s->flags.draining;
 	s->ops.own = &s->workers[0]->counters;
 	s->ops.connections = s->connections;
+	s->ops.reload = &s->reload;
 	for (; s->ops.n_counters < s->n_workers; s->ops.n_counters++)
 		s->ops.counters[s->ops.n_counters] = &s->workers[s->ops.n_counters]->counters;
 	service = ops_service(&s->ops);
@@ -222,6 +243,7 @@ static enum err admin_open(struct server *s, struct engine *engine)
 	if (!s->config->listen[LISTEN_ADMIN].on)
 		return ERR_OK;
 	s->admin.config = s->config;
+	s->admin.reload = &s->reload.status;
 	s->admin.loop = s->workers[0]->loop;
 	s->admin.engine = engine;
 	s->admin.own = &s->workers[0]->counters;
@@ -251,7 +273,6 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 	if (!s->config->listen[name].on)
 		return ERR_OK;
 	a->loop = s->workers[0]->loop;
-	a->config = s->config;
 	a->counters = &s->connections[name];
 	a->max_connections = limits[name];
 	a->deal = deals[name];
@@ -297,9 +318,17 @@ enum err server_open(struct server **ret, const struct config *config, struct en
 	if (s == NULL)
 		return ERR_MEMORY;
 	s->config = config;
+	s->reload.config = config;
+	s->reload.engine = engine;
+	s->reload.in_force = config_changed;
+	s->reload.arg = s;
 	e = probe_board_new(&s->probes);
 	if (e == ERR_OK)
+		e = reload_open(&s->reload);
+	if (e == ERR_OK)
 		e = workers_open(s, engine);
+	if (e == ERR_OK)
+		e = reload_attach(&s->reload, s->workers[0]->loop);
 	if (e == ERR_OK)
 		e = ops_open(s, engine);
 	if (e == ERR_OK)
@@ -352,6 +381,7 @@ void server_close(struct server *s)
 		acceptor_close(&s->acceptors[name]);
 	if (s->n_workers > 0)
 		loop_remove(s->workers[0]->loop, &s->signals);
+	reload_close(&s->reload);
 	for (unsigned name = 0; name < LISTEN_COUNT; name++) {
 		http_close(s->sides[name].http);
 		exchange_pool_done(&s->sides[name].pool);

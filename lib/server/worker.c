@@ -44,10 +44,23 @@ static void inbox_empty(struct worker *w)
 	}
 }
 
+void worker_pass(struct worker *w)
+{
+	const struct generation *g = reload_pass(w->reload, w->index);
+
+	if (g->config == w->doors.config)
+		return;
+	w->doors.config = g->config;
+	grpc_config_set(w->grpc, g->config);
+	engine_edition_take(w->doors.engine, g->edition);
+	reload_tell(w->reload);
+}
+
 static void woken(void *arg)
 {
 	struct worker *w = arg;
 
+	worker_pass(w);
 	inbox_empty(w);
 	if (atomic_load(&w->flags->draining) && !w->was_draining) {
 		w->was_draining = true;
@@ -100,9 +113,10 @@ static enum err grpc_start(struct worker *w)
 	return grpc_open(&w->grpc, w->loop, &options);
 }
 
-enum err worker_open(struct worker **ret, const struct config *config, struct engine_worker *engine,
+enum err worker_open(struct worker **ret, unsigned index, struct reload *reload, struct engine_worker *engine,
 	struct probe_board *probes, const struct worker_flags *flags)
 {
+	const struct config *config = reload_pass(reload, index)->config;
 	struct worker *w = calloc(1, sizeof(*w));
 	enum err e;
 
@@ -110,6 +124,8 @@ enum err worker_open(struct worker **ret, const struct config *config, struct en
 		return ERR_MEMORY;
 	pthread_mutex_init(&w->lock, NULL);
 	w->flags = flags;
+	w->reload = reload;
+	w->index = index;
 	w->linger = (struct loop_timer){.fire = linger_look, .arg = w};
 	exchange_pool_init(&w->pool, config->http_header_bytes, config->http_body_bytes);
 	e = loop_new(&w->loop);

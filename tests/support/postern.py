@@ -160,13 +160,11 @@ class Postern:
             self.write(name, text)
         self.config_path = None
         self.args = ["serve"]
-        listen = {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0", "ops": "127.0.0.1:0", "admin": "127.0.0.1:0"}
         if config is not None:
-            config = {"version": 1, **config, "listen": {**listen, **config.get("listen", {})}}
-            self.config_path = self.write("postern.json", json.dumps(config, indent=1))
+            self.config_path = self.write("postern.json", self._config_text(config))
             self.args += ["--config", str(self.config_path)]
         else:
-            for name, where in listen.items():
+            for name, where in self.LISTEN.items():
                 self.args += ["--listen", f"{name}={where}"]
         self.args += list(map(str, args))
         self.env = {**clean_env(), **(env or {})}
@@ -177,6 +175,11 @@ class Postern:
         self._ended = False
         self._news = threading.Condition()
         self.http = self.ops = self.grpc = self.admin = None
+
+    LISTEN = {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0", "ops": "127.0.0.1:0", "admin": "127.0.0.1:0"}
+
+    def _config_text(self, config):
+        return json.dumps({"version": 1, **config, "listen": {**self.LISTEN, **config.get("listen", {})}}, indent=1)
 
     def write(self, name, text, mode=0o600):
         """A file in the program's own folder, for token files and the like; gives its path."""
@@ -247,6 +250,31 @@ class Postern:
                     raise AssertionError(f"postern ended without the line {event!r} {fields}\n{self.output()}")
                 if not self._news.wait(deadline - time.monotonic()):
                     raise AssertionError(f"no line {event!r} {fields} within {DEADLINE_S} s\n{self.output()}")
+
+    def reload(self, config=None, files=None, text=None):
+        """Writes a new configuration (a dict, completed as for a start, or a text) or files beside it, asks for a reload, and
+        gives the line of the attempt."""
+        for name, content in (files or {}).items():
+            self.write(name, content)
+        if config is not None:
+            text = self._config_text(config)
+        if text is not None:
+            self.config_path.write_text(text)
+        told = len(self.attempts())
+        self.signal(signal.SIGHUP)
+        return self.wait_attempt(told)
+
+    def attempts(self):
+        return [entry for entry in self.log() if str(entry.get("event")).startswith("reload")]
+
+    def wait_attempt(self, told):
+        """The line of the next attempt to reload, where there were so many."""
+        deadline = time.monotonic() + DEADLINE_S
+        with self._news:
+            while len(self.attempts()) <= told:
+                if self._ended or not self._news.wait(deadline - time.monotonic()):
+                    raise AssertionError(f"no reload within {DEADLINE_S} s\n{self.output()}")
+        return self.attempts()[told]
 
     def output(self):
         return "stderr of " + " ".join(self.args) + ":\n" + "\n".join(self.lines)

@@ -75,7 +75,8 @@ static void decide(struct str remote_addr, const struct header_line *headers, si
 
 static struct str show(char *buffer, void (*write)(struct text *t, const void *what))
 {
-	const struct facts_source source = {judge.config, engine, now + NS_PER_S, now};
+	static const struct reload_status loaded = {.ok = true, .checked_at = NS_PER_S, .loaded_at = NS_PER_S};
+	const struct facts_source source = {judge.config, &loaded, engine, now + NS_PER_S, now};
 	struct facts *f = facts_new(&source);
 	struct text t;
 

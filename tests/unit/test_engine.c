@@ -67,10 +67,10 @@ static int stop(void **state)
 static void change(const char *text_z)
 {
 	struct config *next = load(text_z);
-	struct edition *ed, *before;
+	struct edition *ed, *before = engine_edition(f.engine);
 
 	assert_int_equal(engine_edition_new(&ed, f.engine, &next->rules), ERR_OK);
-	before = engine_edition_set(f.engine, ed);
+	engine_edition_set(f.engine, ed);
 	for (unsigned i = 0; i < WORKERS; i++)
 		engine_edition_take(engine_worker_at(f.engine, i), ed);
 	engine_edition_retire(f.engine, before);
@@ -186,6 +186,42 @@ static void test_identities_go_on_by_name(void **state)
 	assert_int_equal(sample("postern_identity_requests_total{identity=\"agent\",slot=\"current\"}"), -1);
 }
 
+#define ONE_LIMIT(members) "{\"limits\": {\"l\": {" members "}}, \"rules\": [{\"name\": \"r\", \"limits\": [\"l\"]}]}"
+
+/* A bucket keeps the time it owes, whatever its limit becomes; only what a smaller one cannot hold is cut. */
+static void test_buckets_keep_the_time_they_owe(void **state)
+{
+	static const struct {
+		const char *text_z;
+		unsigned passing; /* at once */
+		ns wait_ns;       /* until one more passes */
+	} rows[] = {
+		{ONE_LIMIT("\"rate\": \"5/minute\""), 0, 12 * NS_PER_S},
+		{ONE_LIMIT("\"rate\": \"5/minute\", \"burst\": 8"), 3, 12 * NS_PER_S},
+		{ONE_LIMIT("\"rate\": \"8/minute\""), 0, 7500 * NS_PER_MS},
+		{ONE_LIMIT("\"rate\": \"5/minute\", \"burst\": 2"), 0, 12 * NS_PER_S},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		start(ONE_LIMIT("\"rate\": \"5/minute\""));
+		for (unsigned k = 0; k < 5; k++)
+			assert_int_equal(ask(0, "/", NULL), REASON_ALLOWED);
+		assert_int_equal(ask(0, "/", NULL), REASON_RATE_LIMITED);
+		change(rows[i].text_z);
+		for (unsigned k = 0; k < rows[i].passing; k++)
+			assert_int_equal(ask(1, "/", NULL), REASON_ALLOWED);
+		assert_int_equal(ask(0, "/", NULL), REASON_RATE_LIMITED);
+		f.now += rows[i].wait_ns - 1;
+		assert_int_equal(ask(0, "/", NULL), REASON_RATE_LIMITED);
+		f.now++;
+		assert_int_equal(ask(1, "/", NULL), REASON_ALLOWED);
+		assert_int_equal(ask(1, "/", NULL), REASON_RATE_LIMITED);
+		(void)stop(NULL);
+		memset(&f, 0, sizeof(f));
+	}
+}
+
 /* n rules with names that begin with a letter of this turn; the last one is "rest". */
 static void many_rules(char *out, size_t size, char letter, unsigned n)
 {
@@ -252,6 +288,7 @@ int main(void)
 		TEST(test_rules_go_on_by_name),
 		TEST(test_limits_go_on_by_name),
 		TEST(test_identities_go_on_by_name),
+		TEST(test_buckets_keep_the_time_they_owe),
 		TEST(test_names_without_end),
 		TEST(test_rules_beyond_the_cap),
 	};

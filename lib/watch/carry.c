@@ -53,7 +53,6 @@ static void carry_refusals(struct watch *to, struct watch *from, unsigned part)
 		r.rule = rule_again(to->rules, from->rules, r.rule);
 		a->refusals[a->n_refusals++] = r;
 	}
-	metric_set(&a->own_refused, metric_get(&b->own_refused));
 	metric_set(&a->dropped, metric_get(&b->dropped));
 }
 
@@ -63,6 +62,7 @@ void watch_carry(struct watch *to, struct watch *from)
 
 	pthread_mutex_lock(&from->lock);
 	to->key = from->key;
+	watch_totals_set(to, from->totals);
 	for (unsigned i = 0; i < to->n_parts && i < from->n_parts; i++) {
 		part_enter(from->parts[i]);
 		if (same)

@@ -147,7 +147,7 @@ void own_refused(struct watch *w, struct part *p, const struct request *req, con
 
 	if (!looks_ours(w, req, v))
 		return;
-	metric_add(&p->own_refused, 1);
+	metric_add(p->own_refused, 1);
 	if (!part_try(p))
 		return;
 	r = row_find(p, v, &is_new);
@@ -165,6 +165,6 @@ uint64_t own_refused_total(struct watch *w)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < w->n_parts; i++)
-		sum += metric_get(&w->parts[i]->own_refused);
+		sum += metric_get(w->parts[i]->own_refused);
 	return sum;
 }

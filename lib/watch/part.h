@@ -61,6 +61,13 @@ struct tally {
 	uint32_t skip_refused; /* as watch_worker's skips, of refusals */
 };
 
+/* What is counted since the start: of the watches that follow each other at reloads there are two at a time, and a worker that
+ * still goes by the old one counts in the same place. */
+struct totals {
+	unsigned users;
+	metric_counter own_refused[]; /* by part */
+};
+
 struct part {
 	struct watch_worker worker; /* first: a worker is its part */
 	struct watch *watch;
@@ -70,7 +77,8 @@ struct part {
 	struct ledger *ledgers; /* [identity][slot] */
 	struct refusal refusals[OWN_REFUSALS_MAX];
 	size_t n_refusals, last_refusal;
-	metric_counter own_refused, dropped;
+	metric_counter *own_refused; /* in the totals */
+	metric_counter dropped;
 	uint64_t noise;
 };
 
@@ -95,6 +103,7 @@ struct watch {
 	size_t n_rules;
 	unsigned n_parts;
 	struct part **parts;
+	struct totals *totals;
 	struct digest_key key;
 
 	/* for readers, under lock */
@@ -132,6 +141,9 @@ static inline void part_leave(struct part *p)
 }
 
 /* ---- between the files */
+
+/* Counts in there from now on. Totals that nobody counts in any more are freed. */
+void watch_totals_set(struct watch *w, struct totals *totals);
 
 /* Merges a rule's windows of all parts into w->merged: the current ones, and those before them where the current ones are
  * short or both is asked for. Old ones do not count. Examples come into w->examples if asked for. Under lock. */

@@ -48,6 +48,8 @@ static bool part_new(struct watch *w, struct part **ret)
 
 static bool parts_new(struct watch *w)
 {
+	struct totals *totals;
+
 	w->parts = alloc(w, w->n_parts, sizeof(struct part *));
 	if (w->parts == NULL)
 		return false;
@@ -55,7 +57,24 @@ static bool parts_new(struct watch *w)
 		if (!part_new(w, &w->parts[i]))
 			return false;
 	}
+	totals = calloc(1, sizeof(*totals) + w->n_parts * sizeof(totals->own_refused[0]));
+	if (totals == NULL)
+		return false;
+	w->bytes += sizeof(*totals) + w->n_parts * sizeof(totals->own_refused[0]);
+	watch_totals_set(w, totals);
 	return true;
+}
+
+void watch_totals_set(struct watch *w, struct totals *totals)
+{
+	if (w->totals != NULL && --w->totals->users == 0)
+		free(w->totals);
+	w->totals = totals;
+	if (totals == NULL)
+		return;
+	totals->users++;
+	for (unsigned i = 0; i < w->n_parts; i++)
+		w->parts[i]->own_refused = &totals->own_refused[i];
 }
 
 enum err watch_open(struct watch **ret, const struct ruleset *rules, unsigned workers)
@@ -90,6 +109,7 @@ void watch_close(struct watch *w)
 {
 	if (w == NULL)
 		return;
+	watch_totals_set(w, NULL);
 	for (unsigned i = 0; w->parts != NULL && i < w->n_parts && w->parts[i] != NULL; i++) {
 		free(w->parts[i]->worker.skips);
 		free(w->parts[i]->tallies);

@@ -77,7 +77,7 @@ void watch_tick(struct watch *w, ns now, ns wall_now);
 /* At a reload, before to sees its first verdict: takes over by name the ledger (a token's row follows the token into
  * another slot) and the refusals of own services. Signals and top lists are taken over too unless client, own_networks or
  * identities differ: then they start anew, and the next tick says that what was warned of has cleared. Both have the same
- * number of workers. from may still be in use by them. */
+ * number of workers. from may still be in use by them: the count of refusals is one for both. */
 void watch_carry(struct watch *to, struct watch *from);
 
 /* The families of api/metrics.def that watch owns. */

@@ -463,6 +463,9 @@ static void test_ledger_follows_the_token(void **state)
 	config = config_of(with_edge("edge-token-next-012345", EDGE_TOKEN));
 	assert_int_equal(watch_open(&next, &config->rules, 1), ERR_OK);
 	watch_carry(next, engine_watch(b.engine));
+	for (unsigned i = 0; i < 6; i++) /* by a worker that goes by the old one still; five pass */
+		ask_edge(&b, 0, "10.0.0.8", "edge-token-wrong-01234");
+	assert_int_equal(own_refused_total(next), 1);
 	assert_int_equal(own_ledger_read(next, b.now, WALL + b.now, rows, 4), 2);
 	assert_int_equal(rows[0].slot, TOKEN_SLOT_CURRENT);
 	assert_int_equal(rows[0].requests, 0);

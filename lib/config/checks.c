@@ -74,8 +74,6 @@ void checks_run(struct load *l)
 	const struct ruleset *r = &l->config->rules;
 	size_t outer, mark;
 
-	if (l->config->is_builtin)
-		return;
 	outer = load_enter(l, STR("rules"));
 	for (size_t i = 0; i < r->n_rules; i++) {
 		mark = load_enter_index(l, i);

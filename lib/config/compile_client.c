@@ -111,6 +111,19 @@ static void compile_required(struct load *l, const struct client_rule *rule)
 			"the strategy named_header needs \"header\": the name of the header");
 }
 
+/* Legal, since it is a first step, but hardly what somebody means who names a strategy. */
+static void check_trust(struct load *l, const struct client_rule *rule)
+{
+	size_t mark;
+
+	if (rule->trust_any || rule->trust_unix || rule->trusted.n > 0 ||
+		!settings_enter(l, SETTING_CLIENT_STRATEGY, &mark))
+		return;
+	load_warn(l, "nobody is trusted, so no header is ever read and this is the strategy peer; name your "
+		     "proxies in \"trusted_proxies\"");
+	load_leave(l, mark);
+}
+
 static void compile_parameters(struct load *l, struct client_rule *rule)
 {
 	size_t mark;
@@ -159,11 +172,14 @@ static void compile_strategy(struct load *l, struct client_rule *rule)
 void client_compile(struct load *l, const struct json *v)
 {
 	struct client_rule *rule = &l->config->rules.client;
+	size_t errors_before = l->n_errors;
 
 	rule->strategy = STRATEGY_PEER;
 	rule->header = setting_default(SETTING_CLIENT_HEADER);
 	if (settings_read(l, "client", v))
 		compile_strategy(l, rule);
+	if (rule->strategy != STRATEGY_PEER && l->n_errors == errors_before)
+		check_trust(l, rule);
 }
 
 /* The wide network must not be narrower than the client, or a flood would find an overflow bucket for each key. */

@@ -265,7 +265,6 @@ static void build_default(struct load *l)
 	r->limits = limit;
 	r->rules = rule;
 	r->n_limits = r->n_rules = 1;
-	l->config->is_builtin = true;
 }
 
 static void compile_list(struct load *l, const struct json *v)

@@ -319,10 +319,13 @@ static enum err load(struct config **ret, struct load *l, const char *file_z)
 		return ERR_SYNTAX;
 	}
 	l->config = config_new(l->text, count_items(root), file_z, &l->arena);
-	if (l->config == NULL)
-		e = ERR_MEMORY;
-	if (e == ERR_OK)
-		e = read_root(l, root);
+	if (l->config == NULL) {
+		json_free(root);
+		return ERR_MEMORY;
+	}
+	l->config->is_builtin =
+		file_z[0] == '\0' && json_kind(root) == JSON_KIND_OBJECT && json_count(root) == 0;
+	e = read_root(l, root);
 	if (e == ERR_OK)
 		e = make_hash(l);
 	if (e == ERR_OK && l->n_errors > 0)

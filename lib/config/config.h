@@ -63,7 +63,7 @@ struct config {
 	struct str request_id_header; /* empty: none */
 
 	uint64_t serial;         /* which one of this process: 1 the first, each reload the next */
-	bool is_builtin;         /* no rules were configured: the built-in limit and rule are in force */
+	bool is_builtin;         /* nothing was configured, neither by a file nor by flags */
 	char file_z[256];        /* as given, "" without a file */
 };
 

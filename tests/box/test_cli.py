@@ -166,6 +166,7 @@ def test_a_previous_token_may_be_missing():
     [
         ({"limits": {"per-client": {"rate": "5/hour", "key": ["header:X-Api-Key"]}}}, "/rules/0/limits"),
         ({"client": {"strategy": "rightmost", "trusted_proxies": "any"}}, "/client"),
+        ({"client": {"strategy": "single_value"}}, "/client/strategy"),
         ({"rules": [{"name": "own", "match": {"client": "10.0.0.0/8"}, "action": "allow"}, {"name": "all", "limits": ["per-client"]}]},
          "/rules/0/match/client"),
     ],

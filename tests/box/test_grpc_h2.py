@@ -8,7 +8,7 @@ import pytest
 import h2
 from grpc_door import CHECK, HEALTH, REFLECTION, CheckResponse, Decision, check_request
 from h2 import Peer, call_headers, frame
-from postern import connect, read_answer
+from postern import connect, read_answer, until
 from questions import one_limit
 
 OK, INVALID, DEADLINE, DENIED, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = "0", "3", "4", "7", "8", "12", "13", "14"
@@ -409,7 +409,8 @@ def test_grpc_over_http1_is_recognised(postern):
     for listener in ("grpc", "http"):
         answer = p.raw(head, listener=listener)
         assert answer.split(b" ", 2)[1] == {"grpc": b"505", "http": b"415"}[listener]
-    assert len(p.log("grpc_over_http1")) == 2 and "http2_protocol_options" in p.log("grpc_over_http1")[0]["msg"]
+    until(lambda: len(p.log("grpc_over_http1")) == 2)
+    assert "http2_protocol_options" in p.log("grpc_over_http1")[0]["msg"]
     assert_works(p)
 
 

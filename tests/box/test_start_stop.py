@@ -37,6 +37,16 @@ def test_the_banner_without_a_configuration(postern):
     assert (ask(p)["rule"], ask(p)["limits"][0]["quota"]) == ("default", 300)
 
 
+@pytest.mark.parametrize("config", [{}, {"log": {"level": "info"}}, one_limit()], ids=["empty", "logs", "rules"])
+def test_a_file_is_a_configuration(postern, config):
+    assert start_line(postern(config))["msg"] == "ready"
+
+
+@pytest.mark.parametrize("args", [["--rate", "5/hour"], ["--trusted-proxies", "10.0.0.1"], ["--caller", "127.0.0.1"]], ids=str)
+def test_flags_are_a_configuration(postern, args):
+    assert start_line(postern(args=args))["msg"] == "ready"
+
+
 def test_quick_flags_hold(postern):
     p = postern(args=["--rate", "5/hour", "--burst", "2", "--trusted-proxies", "172.18.0.0/16,10.0.0.1"])
     answers = [ask(p, "10.0.0.1:1", headers={"X-Forwarded-For": "203.0.113.7"}) for _ in range(3)]

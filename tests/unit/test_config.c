@@ -117,6 +117,8 @@ static const struct fault_case cases[] = {
 		"the word \"any\"" },
 	{ "{'client': {'strategy': 'rightmost', 'trusted_proxies': @'any'}}", "risky", "/client/trusted_proxies",
 		"chooses its own key" },
+	{ "{'client': {'strategy': @'rightmost'}}", "risky", "/client/strategy", "this is the strategy peer" },
+	{ "{'client': {'strategy': @'trusted_ranges', 'trusted_proxies': []}}", "risky", "/client/strategy", "nobody is trusted" },
 	{ "{'client': {'strategy': 'rightmost', 'trusted_proxies': [@'0.0.0.0/0']}}", "bad_syntax",
 		"/client/trusted_proxies/0", "every" },
 	{ "{'client': {'strategy': 'rightmost', 'on_undecided': @'deny'}}", "unknown_name", "/client/on_undecided",

@@ -26,7 +26,7 @@ struct watch;
 #define WINDOW_REQUESTS_MIN 256u
 #define WINDOW_OLD_NS (24 * 3600 * NS_PER_S) /* evidence beyond this age is none */
 #define YOUNG_SAMPLES 1024u /* of a window: each request is looked at */
-#define SAMPLE_DISTANCE_MAX 1023u /* then ever fewer, down to one of 512 on average, at uneven distances */
+#define SAMPLE_DISTANCE_MAX 2047u /* then ever fewer, down to one of 1024 on average, at uneven distances */
 
 struct behind {
 	struct slot slot; /* filled in for readers */

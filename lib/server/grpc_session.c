@@ -280,7 +280,6 @@ static enum err h2_new(struct session *s)
 		nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
 		nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
 		nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-		nghttp2_option_set_no_closed_streams(option, 1);
 		nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_A_SECOND);
 		e = nghttp2_session_server_new2(&s->h2, callbacks, s, option);
 	}

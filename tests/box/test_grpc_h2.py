@@ -8,7 +8,7 @@ import pytest
 import h2
 from grpc_door import CHECK, HEALTH, REFLECTION, CheckResponse, Decision, check_request
 from h2 import Peer, call_headers, frame
-from postern import connect, read_answer, until
+from postern import until
 from questions import one_limit
 
 OK, INVALID, DEADLINE, DENIED, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = "0", "3", "4", "7", "8", "12", "13", "14"
@@ -414,10 +414,17 @@ def test_grpc_over_http1_is_recognised(postern):
     assert_works(p)
 
 
-@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03" + b"x" * 500, b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"])
-def test_junk_is_no_beginning(postern, junk):
+def test_http1_gets_its_answer(postern):
     p = postern(one_limit())
-    with connect(p.grpc) as sock:
-        sock.sendall(junk)
-        assert read_answer(sock).startswith(b"HTTP/1.1 505 ")
+    assert p.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", listener="grpc").startswith(b"HTTP/1.1 505 ")
+    assert not p.log("grpc_over_http1")
+    assert_works(p)
+
+
+@pytest.mark.parametrize("junk", [b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03" + b"x" * 500, b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", b"JUNK\r\n"])
+def test_junk_is_no_beginning(postern, peer, junk):
+    p = postern(one_limit())
+    c = peer(p, preface=False)
+    c.send(junk)
+    assert c.goaway() in (None, h2.PROTOCOL_ERROR)
     assert_works(p)

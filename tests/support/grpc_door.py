@@ -14,15 +14,23 @@ CHECK = "/envoy.service.auth.v3.Authorization/Check"
 HEALTH = "/grpc.health.v1.Health/"
 REFLECTION = "/grpc.reflection.{}.ServerReflection/ServerReflectionInfo"
 
-_set = descriptor_pb2.FileDescriptorSet.FromString((pathlib.Path(PROGRAM).parent / "gen" / "descriptors").read_bytes())
-_pool = descriptor_pool.DescriptorPool()
-for _file in _set.file:
-    _pool.Add(_file)
-_factory = message_factory.MessageFactory(_pool)
+FILES = descriptor_pb2.FileDescriptorSet.FromString((pathlib.Path(PROGRAM).parent / "gen" / "descriptors").read_bytes()).file
+POOL = descriptor_pool.DescriptorPool()
+for _file in FILES:
+    POOL.Add(_file)
+_factory = message_factory.MessageFactory(POOL)
+
+
+def message_names(file, outer=None, prefix=""):
+    """Names of all messages of a file descriptor within its package, nested ones too, but for the entries of maps."""
+    for m in outer.nested_type if outer else file.message_type:
+        if not m.options.map_entry:
+            yield prefix + m.name
+            yield from message_names(file, m, f"{prefix}{m.name}.")
 
 
 def message(name):
-    return _factory.GetPrototype(_pool.FindMessageTypeByName(name))
+    return _factory.GetPrototype(POOL.FindMessageTypeByName(name))
 
 
 CheckRequest = message("envoy.service.auth.v3.CheckRequest")

@@ -41,8 +41,9 @@ int verb_check_config(int argc, char **argv)
 	if (e != ERR_OK && faults.n_errors == 0)
 		fprintf(stderr, "%s: %s\n", file_z, err_text(e));
 	if (e == ERR_OK && faults.n_errors == 0)
-		printf("%s: OK (%zu rules, %zu limits, %zu identities)\n", file_z, c->rules.n_rules, c->rules.n_limits,
-			c->rules.identities.n);
+		printf("%s: OK (%zu rule%s, %zu limit%s, %zu identit%s)\n", file_z, c->rules.n_rules,
+			c->rules.n_rules == 1 ? "" : "s", c->rules.n_limits, c->rules.n_limits == 1 ? "" : "s",
+			c->rules.identities.n, c->rules.identities.n == 1 ? "y" : "ies");
 	config_free(c);
 	failed = e != ERR_OK || faults.n_errors > 0;
 	fault_list_done(&faults);

@@ -5,6 +5,7 @@
  */
 #include "verb.h"
 
+#include "flags.h"
 #include "options.h"
 
 #include "adapter/adapter.h"
@@ -84,7 +85,7 @@ static int take_own(struct ask *ask, int id, const char *value)
 		if (ask->door == DOOR_COUNT || adapter_http_of(ask->door) == NULL)
 			return verb_usage_error("explain", "--door %s: there is no such door", value);
 		return EXIT_DONE;
-	default: return verb_usage_error("explain", "a flag is not known or lacks its value");
+	default: return EXIT_USAGE;
 	}
 }
 
@@ -92,8 +93,7 @@ static int parse(int argc, char **argv, struct ask *ask)
 {
 	int id, code = EXIT_DONE;
 
-	opterr = 0;
-	while (code == EXIT_DONE && (id = getopt_long(argc, argv, "H:", long_options, NULL)) != -1) {
+	while (code == EXIT_DONE && (id = flags_next("explain", argc, argv, ":H:", long_options)) != FLAGS_END) {
 		if (!options_take(&ask->options, id, optarg, &code))
 			code = take_own(ask, id, optarg);
 	}
@@ -122,6 +122,9 @@ static int read_stdin(struct ask *ask)
 		return EXIT_NOT_NOW;
 	len = fread(bytes, 1, BODY_BYTES_MAX, stdin);
 	ask->body = str_make(bytes, len);
+	if (len == 0)
+		return verb_usage_error("explain", "nothing is on stdin: describe a request with --remote-addr and -H, "
+						   "or send a /check body, such as {\"remote_addr\": \"203.0.113.9\"}");
 	if (len < BODY_BYTES_MAX)
 		return EXIT_DONE;
 	fputs("postern explain: the question on stdin is too large\n", stderr);

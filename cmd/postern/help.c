@@ -93,7 +93,7 @@ int verb_help(int argc, char **argv)
 	if (argc == 2) {
 		verb = verb_find(argv[1]);
 		if (verb == NULL)
-			return verb_usage_error("help", "there is no verb \"%s\"", argv[1]);
+			return verb_unknown(argv[1]);
 		fputs(verb->help, stdout);
 		return EXIT_DONE;
 	}

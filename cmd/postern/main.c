@@ -6,10 +6,13 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define VERBS_MAX 32
 
 int verb_usage_error(const char *verb, const char *format, ...)
 {
@@ -30,6 +33,21 @@ const struct verb *verb_find(const char *name)
 			return &verbs[i];
 	}
 	return NULL;
+}
+
+int verb_unknown(const char *name)
+{
+	struct str names[VERBS_MAX] = {{NULL, 0}};
+	size_t n = 0, nearest;
+
+	for (; n < n_verbs && n < VERBS_MAX; n++)
+		names[n] = str_from_z(verbs[n].name);
+	nearest = str_nearest(str_from_z(name), names, n);
+	fprintf(stderr, "postern: there is no verb \"%s\"; ", name);
+	if (nearest < n)
+		fprintf(stderr, "did you mean \"%.*s\"? ", STR_ARG(names[nearest]));
+	fputs("\"postern help\" lists them\n", stderr);
+	return EXIT_USAGE;
 }
 
 /* "postern --help" and "postern --version" are what people try first. */
@@ -56,10 +74,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	verb = verb_find(verb_meant(argv[1]));
-	if (verb == NULL) {
-		fprintf(stderr, "postern: there is no verb \"%s\"; \"postern help\" lists them\n", argv[1]);
-		return EXIT_USAGE;
-	}
+	if (verb == NULL)
+		return verb_unknown(argv[1]);
 	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
 		fputs(verb->help, stdout);
 		return EXIT_DONE;

@@ -83,7 +83,7 @@ static void write_ranges(struct text *t, struct str ranges)
 	text_char(t, ']');
 }
 
-/* STRATEGY[:PARAMETER]. The parameter is the hops of hop_count, else the header. */
+/* STRATEGY[:PARAMETER]. The parameter is the hops of hop_count, else the header of named_header. */
 static void write_client(struct text *t, const struct options *o)
 {
 	struct str client = str_from_z(o->client_z != NULL ? o->client_z : "trusted_ranges");
@@ -258,6 +258,23 @@ static enum err load(const struct options *o, struct fault_list *faults, struct 
 	return e;
 }
 
+/* What the loader could say only in the words of a file. */
+static int check_client(const struct options *o)
+{
+	struct str client = str_from_z(o->client_z != NULL ? o->client_z : "");
+	size_t colon = str_find(client, ':');
+	enum strategy strategy = strategy_find(str_head(client, colon));
+	const char *wanted_z = strategy == STRATEGY_HOP_COUNT ? "hop_count:N, where entry N from the right is the client" :
+		strategy == STRATEGY_NAMED_HEADER	      ? "named_header:NAME, as in named_header:CF-Connecting-IP" :
+								NULL;
+
+	if (wanted_z != NULL && colon == client.len)
+		return verb_usage_error(o->verb, "--client %s: write %s", o->client_z, wanted_z);
+	if (wanted_z == NULL && colon < client.len && strategy != STRATEGY_COUNT)
+		return verb_usage_error(o->verb, "--client %s: this strategy takes no parameter", o->client_z);
+	return EXIT_DONE;
+}
+
 static int load_for_start(const struct options *o, struct fault_list *faults, struct config **ret)
 {
 	enum err e;
@@ -265,6 +282,8 @@ static int load_for_start(const struct options *o, struct fault_list *faults, st
 	if (has_quick_flags(o) && file_of(o) != NULL)
 		return verb_usage_error(o->verb, "quick flags and a file exclude each other; the file is %s%s", file_of(o),
 			o->config_z == NULL ? " (from POSTERN_CONFIG)" : "");
+	if (check_client(o) != EXIT_DONE)
+		return EXIT_USAGE;
 	e = load(o, faults, ret);
 	if (e == ERR_OK)
 		return apply_listens(o, *ret);

@@ -11,7 +11,6 @@
 
 #include "config/config.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 
 #define OPTIONS_REPEATS_MAX 64

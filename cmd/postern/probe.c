@@ -8,6 +8,7 @@
 #include "verb.h"
 
 #include "fetch.h"
+#include "flags.h"
 #include "sighting.h"
 #include "url.h"
 
@@ -16,7 +17,6 @@
 #include "io/listen.h"
 #include "server/probe.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -381,10 +381,9 @@ int verb_probe(int argc, char **argv)
 	static struct probe p;
 	int id, code;
 
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((id = flags_next("probe", argc, argv, ":", long_options)) != FLAGS_END) {
 		if (id != 'a')
-			return verb_usage_error("probe", "\"%s\" is not known or lacks its value", argv[optind - 1]);
+			return EXIT_USAGE;
 		admin_z = optarg;
 	}
 	if (optind + 1 != argc)

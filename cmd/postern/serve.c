@@ -6,6 +6,7 @@
  */
 #include "verb.h"
 
+#include "flags.h"
 #include "options.h"
 
 #include "base/log.h"
@@ -29,10 +30,9 @@ static int parse(int argc, char **argv, struct options *o)
 {
 	int id, code = EXIT_DONE;
 
-	opterr = 0;
-	while (code == EXIT_DONE && (id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while (code == EXIT_DONE && (id = flags_next("serve", argc, argv, ":", long_options)) != FLAGS_END) {
 		if (!options_take(o, id, optarg, &code))
-			return verb_usage_error("serve", "\"%s\" is not known or lacks its value", argv[optind - 1]);
+			return EXIT_USAGE;
 	}
 	if (code == EXIT_DONE && optind < argc)
 		return verb_usage_error("serve", "unexpected \"%s\"", argv[optind]);

@@ -31,6 +31,9 @@ extern const size_t n_verbs;
 
 const struct verb *verb_find(const char *name); /* NULL if there is none */
 
+/* Says that there is no such verb, and the nearest that there is; returns EXIT_USAGE. */
+int verb_unknown(const char *name);
+
 /* Says what is wrong and how to get help; returns EXIT_USAGE. */
 int verb_usage_error(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -37,18 +37,17 @@ static bool refuse_at(struct reader *r, bool at_name)
 	return false;
 }
 
+#define REFUSE(r, code, ...) (problem_set((r)->problem, code, __VA_ARGS__), refuse_at(r, false))
+
 static bool refuse_type(struct reader *r, const struct json *v, const char *wanted)
 {
-	problem_set(r->problem, PROBLEM_WRONG_TYPE, "%s is wanted here, not %s", wanted,
-		json_kind_name(json_kind(v)));
-	return refuse_at(r, false);
+	return REFUSE(r, PROBLEM_WRONG_TYPE, "%s is wanted here, not %s", wanted, json_kind_name(json_kind(v)));
 }
 
 static bool refuse_lines(struct reader *r)
 {
-	problem_set(r->problem, PROBLEM_HEADERS_TOO_LARGE,
-		"at most %d header lines, and all of them must fit the workspace", HEADER_LINES_MAX);
-	return refuse_at(r, false);
+	return REFUSE(r, PROBLEM_HEADERS_TOO_LARGE, "at most %d header lines, and all of them must fit the workspace",
+		HEADER_LINES_MAX);
 }
 
 /* Folds U+0080..U+00FF to one byte each and copies into the arena. Characters above, which a caller has no reason to send,
@@ -116,25 +115,20 @@ static bool read_id(struct reader *r, const struct json *v)
 	if (!read_fact(r, v, &r->req->id))
 		return false;
 	for (size_t i = 0; i < json_text(v).len; i++) {
-		if ((unsigned char)json_text(v).ptr[i] > 0xc3) {
-			problem_set(r->problem, PROBLEM_ILLEGAL_CHARACTER, "an id holds no character above U+00FF");
-			return refuse_at(r, false);
-		}
+		if ((unsigned char)json_text(v).ptr[i] > 0xc3)
+			return REFUSE(r, PROBLEM_ILLEGAL_CHARACTER, "an id holds no character above U+00FF");
 	}
 	if (r->req->id.text.len <= CHECK_ID_BYTES_MAX)
 		return true;
-	problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", CHECK_ID_BYTES_MAX);
-	return refuse_at(r, false);
+	return REFUSE(r, PROBLEM_OUT_OF_RANGE, "an id has at most %d bytes", CHECK_ID_BYTES_MAX);
 }
 
 static bool read_cost(struct reader *r, const struct json *v)
 {
 	if (json_kind(v) != JSON_KIND_INTEGER)
 		return refuse_type(r, v, "a whole number, written as one,");
-	if (json_integer_of(v) < 1 || json_integer_of(v) > (int64_t)REQUEST_COST_MAX) {
-		problem_set(r->problem, PROBLEM_OUT_OF_RANGE, "a cost is 1 to %u", REQUEST_COST_MAX);
-		return refuse_at(r, false);
-	}
+	if (json_integer_of(v) < 1 || json_integer_of(v) > (int64_t)REQUEST_COST_MAX)
+		return REFUSE(r, PROBLEM_OUT_OF_RANGE, "a cost is 1 to %u", REQUEST_COST_MAX);
 	r->req->cost = (uint32_t)json_integer_of(v);
 	return true;
 }
@@ -192,8 +186,11 @@ static bool read_header_pair(struct reader *r, const struct json *pair)
 {
 	struct str name;
 
-	if (json_kind(pair) != JSON_KIND_ARRAY || json_count(pair) != 2)
+	if (json_kind(pair) != JSON_KIND_ARRAY)
 		return refuse_type(r, pair, "a pair [name, value]");
+	if (json_count(pair) != 2)
+		return REFUSE(r, PROBLEM_WRONG_TYPE, "a pair [name, value] is wanted here, not a list of %zu",
+			json_count(pair));
 	json_pointer_push_index(r->pointer_z, 0);
 	if (!read_text(r, json_item(pair, 0), &name))
 		return false;
@@ -284,9 +281,7 @@ static bool read_root(struct reader *r, const struct json *root)
 	r->req->n_headers = r->n_lines;
 	if (r->req->remote_addr.ptr != NULL)
 		return true;
-	problem_set(r->problem, PROBLEM_MISSING_MEMBER,
-		"remote_addr is required: the client's end of your connection");
-	return refuse_at(r, false);
+	return REFUSE(r, PROBLEM_MISSING_MEMBER, "remote_addr is required: the client's end of your connection");
 }
 
 bool check_read(const struct json *root, struct str body, struct arena *a, struct request *ret,

@@ -311,11 +311,18 @@ void token_headers_compile(struct load *l, const struct json *v)
 	struct identity_set *set = &l->config->rules.identities;
 
 	set->headers = load_list(l, v, &form, &set->n_headers);
-	for (size_t i = 0; i < set->n_headers; i++)
+	for (size_t i = 0; i < set->n_headers; i++) {
+		size_t mark = load_enter_index(l, i);
+
+		if (str_equal_nocase(set->headers[i], STR("X-Postern-Key")))
+			load_error(l, PROBLEM_CONFLICT, "X-Postern-Key is for the key that callers show, and nothing "
+							"behind the gate sees it");
+		load_leave(l, mark);
 		for (size_t k = 0; k < i; k++)
 			if (str_equal_nocase(set->headers[i], set->headers[k]))
 				load_error(l, PROBLEM_DUPLICATE_NAME, "\"%.*s\" comes twice",
 					STR_ARG(set->headers[i]));
+	}
 }
 
 /* ---- callers: ranges, and the key that they show */

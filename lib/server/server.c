@@ -17,6 +17,7 @@
 #include "io/proc.h"
 #include "watch/watch.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,18 @@ static enum err admin_open(struct server *s, struct engine *engine)
 	return side_open(s, LISTEN_ADMIN, &service, s->config->http_body_bytes);
 }
 
+/* number: errno as listen_open left it. */
+static const char *listen_fault(enum err e, int number)
+{
+	switch (number) {
+	case EADDRNOTAVAIL: return "this address is not one of this machine's";
+	case EEXIST: return "a file that is no socket is there";
+	case ENOENT:
+	case ENOTDIR: return "its folder is not there";
+	default: return err_text(e);
+	}
+}
+
 static enum err listener_open(struct server *s, enum listen_name name, char *reterr_note, size_t note_size)
 {
 	struct acceptor *a = &s->acceptors[name];
@@ -269,6 +282,7 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 		[LISTEN_ADMIN] = SIDE_CONNECTIONS_MAX};
 	char where[ENDPOINT_TEXT_BYTES];
 	enum err error;
+	int number;
 
 	if (!s->config->listen[name].on)
 		return ERR_OK;
@@ -278,10 +292,11 @@ static enum err listener_open(struct server *s, enum listen_name name, char *ret
 	a->deal = deals[name];
 	a->arg = deals[name] == deal_side ? (void *)&s->sides[name] : s;
 	error = acceptor_open(a, e);
+	number = errno;
 	if (error != ERR_OK) {
 		endpoint_print(e, where);
 		snprintf(reterr_note, note_size, "cannot listen on %.*s %s: %s",
-			STR_ARG(listen_name_word(name)), where, err_text(error));
+			STR_ARG(listen_name_word(name)), where, listen_fault(error, number));
 	}
 	return error;
 }

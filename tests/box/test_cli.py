@@ -67,6 +67,40 @@ def test_wrong_usage(args):
     assert done.stderr.startswith("postern")
 
 
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        (["sevre"], 'did you mean "serve"?'), (["help", "sevre"], 'did you mean "serve"?'), (["chek-config"], 'did you mean "check-config"?'),
+        (["x"], '"postern help" lists them'),
+        (["explain"], "nothing is on stdin"), (["explain", "--json"], "/check body"),
+        (["serve", "--client", "hop_count"], "write hop_count:N"), (["serve", "--client", "named_header"], "write named_header:NAME"),
+        (["serve", "--client", "rightmost:2"], "takes no parameter"), (["explain", "--client", "peer:1"], "takes no parameter"),
+        (["serve", "--client", "rigthmost:2"], 'did you mean "rightmost"?'),
+        # A beginning of a flag's name is no flag: it would mean another one some day.
+        (["serve", "--conf", "x"], '"--conf" is not known; did you mean "--config"?'),
+        (["serve", "--conf=x"], '"--conf" is not known; did you mean "--config"?'),
+        (["explain", "--js", "--remote-addr", "1.2.3.4"], '"--js" is not known'),
+        (["explain", "x", "--remote-add", "1.2.3.4"], '"--remote-add" is not known; did you mean "--remote-addr"?'),
+        (["explain", "--remote-add="], '"--remote-add" is not known'),
+        (["probe", "http://h/", "--adm", "127.0.0.1:1"], '"--adm" is not known; did you mean "--admin"?'),
+        (["serve", "--rtae", "1/s"], '"--rtae" is not known; did you mean "--rate"?'), (["serve", "--r", "1/s"], '"--r" is not known'),
+        (["serve", "--rate"], '"--rate" lacks its value'), (["explain", "-H"], '"-H" lacks its value'),
+        (["explain", "--json=1"], '"--json=1": this flag takes no value'), (["explain", "-x"], '"-x" is not known'), (["serve", "-x"], '"-x" is not known'),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
+)  # fmt: skip
+def test_wrong_usage_is_told_with_what_is_right(args, said):
+    done = run_postern(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr, done.stderr
+
+
+def test_flags_with_their_whole_names(tmp_path):
+    (tmp_path / "t").write_text(EDGE)
+    for form in (["--remote-addr=1.2.3.4", "--path", "--json"], ["--path=--js", "--remote-addr", "1.2.3.4"], ["--remote-addr", "1.2.3.4", "--token-file", tmp_path / "t"]):
+        assert run_postern("explain", *form).returncode == 0, form
+
+
 def test_quick_flags_and_a_file_exclude_each_other(tmp_path):
     path = tmp_path / "postern.json"
     path.write_text("{}")
@@ -103,7 +137,14 @@ def test_postern_config_names_the_file(tmp_path):
 def test_a_good_file():
     done = check_config(one_limit())
     assert (done.returncode, done.stderr) == (0, "")
-    assert "OK" in done.said
+    assert "OK (1 rule, 1 limit, 0 identities)" in done.said
+
+
+def test_numbers_of_one_and_of_more():
+    config = one_limit(identities={"edge": {"token_sha256": "0" * 64}})
+    config["limits"]["more"] = {"rate": "1/s"}
+    config["rules"].insert(0, {"name": "more", "match": {"path": "/more"}, "limits": ["more"]})
+    assert "OK (2 rules, 2 limits, 1 identity)" in check_config(config).said
 
 
 FAULTY = """{

@@ -82,12 +82,19 @@ def test_a_port_that_is_taken(listener):
 
 def test_an_address_that_is_not_ours():
     code, said = fails(one_limit(listen={"ops": "192.0.2.1:9182"}))
-    assert code == 1 and "ops 192.0.2.1:9182" in said
+    assert code == 1 and "ops 192.0.2.1:9182: this address is not one of this machine's" in said
 
 
 def test_a_socket_in_a_folder_that_is_not_there(tmp_path):
     code, said = fails(one_limit(listen={"http": f"unix:{tmp_path}/none/http.sock"}))
-    assert code == 1 and f"{tmp_path}/none/http.sock" in said
+    assert code == 1 and f"{tmp_path}/none/http.sock: its folder is not there" in said
+
+
+def test_a_file_where_the_socket_should_be(tmp_path):
+    (tmp_path / "http.sock").write_text("precious")
+    code, said = fails(one_limit(listen={"http": f"unix:{tmp_path}/http.sock"}))
+    assert code == 1 and f"{tmp_path}/http.sock: a file that is no socket is there" in said
+    assert (tmp_path / "http.sock").read_text() == "precious"
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ static const struct {
 	{"{'remote_addr': 'a', 'headers': [\n['A', 'b'],\n['A']]}", PROBLEM_WRONG_TYPE, 3, 1, "/headers/1",
 		"a pair [name, value]"},
 	{"{'remote_addr': 'a', 'headers': [['A', 'b', 'c']]}", PROBLEM_WRONG_TYPE, 1, 34, "/headers/0",
-		"a pair"},
+		"a pair [name, value] is wanted here, not a list of 3"},
 	{"{'remote_addr': 'a', 'headers': ['A', 'b']}", PROBLEM_WRONG_TYPE, 1, 34, "/headers/0", "a pair"},
 	{"{'remote_addr': 'a', 'headers': [[1, 'b']]}", PROBLEM_WRONG_TYPE, 1, 35, "/headers/0/0",
 		"a string"},

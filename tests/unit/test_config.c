@@ -97,6 +97,8 @@ static const struct fault_case cases[] = {
 	{ "{'callers': ['unix', @'10.1.0.0/8']}", "bad_syntax", "/callers/1", "did you mean \"10.0.0.0/8\"?" },
 	{ "{'own_networks': [@'unix']}", "bad_syntax", "/own_networks/0", "is no address range" },
 
+	{ "{'token_headers': ['Authorization', @'x-postern-key']}", "conflict", "/token_headers/1", "key that callers show" },
+
 	/* client: the rest is in the vectors */
 	{ "{'client': @{'trusted_proxies': ['10.0.0.0/8']}}", "missing_member", "/client", "\"strategy\": \"trusted_ranges\"" },
 	{ "{'client': @{'hops': 2}}", "missing_member", "/client", "\"strategy\": \"hop_count\"" },

@@ -74,6 +74,16 @@ def test_console_blocks(tmp_path):
     assert ran >= 8
 
 
+def test_a_newcomer_finds_the_program():
+    """Before the first block that runs it, and told of the terminal that it keeps."""
+    commands = [command for block in blocks("console") for command, _ in steps(block)]
+    assert commands[0] == 'export PATH="$PWD/build:$PATH"'
+    told = README[: README.index(commands[0])]
+    assert all(word in told for word in ("`curl`", "root or with `sudo`", "second terminal", "`build/postern`", "make install"))
+    first_serve = README.index("$ postern serve")
+    assert "end it before `postern serve`" in README[:first_serve]
+
+
 def relative_to(folder, args):
     """The README's serve runs in the reader's folder; the test's server runs in its own."""
     return [re.sub(r"(=)(tokens/)", rf"\1{folder}/\2", arg) for arg in args]

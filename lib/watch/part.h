@@ -58,7 +58,6 @@ struct refusal {
 
 struct tally {
 	uint64_t owed, owed_refused; /* passed over since the last sample: the next stands for them too */
-	uint32_t skip_refused; /* as watch_worker's skips, of refusals */
 };
 
 /* What is counted since the start: of the watches that follow each other at reloads there are two at a time, and a worker that

@@ -27,6 +27,20 @@ static void *alloc(struct watch *w, size_t n, size_t size)
 	return p;
 }
 
+/* A range shorter than a byte has several first bytes. */
+static void own_bytes_make(struct watch_worker *worker, const struct range_set *own)
+{
+	for (size_t i = 0; i < own->n; i++) {
+		const struct range *r = &own->items[i];
+		bool v4 = ip_is_v4(&r->base);
+		unsigned bits = v4 ? r->bits - 96u : r->bits;
+		unsigned first = r->base.bytes[v4 ? 12 : 0], n = bits < 8 ? 1u << (8 - bits) : 1;
+
+		for (unsigned k = first; k < first + n; k++)
+			worker->own_bytes[v4][k / 64] |= 1ull << k % 64;
+	}
+}
+
 static bool part_new(struct watch *w, struct part **ret)
 {
 	struct part *p = alloc(w, 1, sizeof(*p));
@@ -38,12 +52,15 @@ static bool part_new(struct watch *w, struct part **ret)
 	p->worker.rules = w->rules->rules;
 	p->worker.n_rules = w->n_rules;
 	p->worker.skips = alloc(w, w->n_rules, sizeof(*p->worker.skips));
+	p->worker.skips_refused = alloc(w, w->n_rules, sizeof(*p->worker.skips_refused));
+	own_bytes_make(&p->worker, &w->rules->own_networks);
 	p->tallies = alloc(w, w->n_rules, sizeof(*p->tallies));
 	p->profiles = alloc(w, w->n_rules, sizeof(*p->profiles));
 	p->ledgers = alloc(w, w->rules->identities.n * TOKEN_SLOT_COUNT, sizeof(*p->ledgers));
 	digest_random(&p->noise, sizeof(p->noise));
 	p->noise |= 1;
-	return p->worker.skips != NULL && p->tallies != NULL && p->profiles != NULL && p->ledgers != NULL;
+	return p->worker.skips != NULL && p->worker.skips_refused != NULL && p->tallies != NULL &&
+	       p->profiles != NULL && p->ledgers != NULL;
 }
 
 static bool parts_new(struct watch *w)
@@ -112,6 +129,7 @@ void watch_close(struct watch *w)
 	watch_totals_set(w, NULL);
 	for (unsigned i = 0; w->parts != NULL && i < w->n_parts && w->parts[i] != NULL; i++) {
 		free(w->parts[i]->worker.skips);
+		free(w->parts[i]->worker.skips_refused);
 		free(w->parts[i]->tallies);
 		free(w->parts[i]->profiles);
 		free(w->parts[i]->ledgers);
@@ -175,7 +193,8 @@ static void sample(
 	if (weight.requests > 0)
 		t->owed = p->worker.skips[rule] = distance(p, win->samples, win->requests);
 	if (weight.refused > 0)
-		t->owed_refused = t->skip_refused = distance(p, win->refused_samples, win->refusals);
+		t->owed_refused = p->worker.skips_refused[rule] =
+			distance(p, win->refused_samples, win->refusals);
 	part_leave(p);
 }
 
@@ -206,7 +225,7 @@ void watch_verdict_look(
 	if (v->rule == NULL || rule >= worker->n_rules)
 		return;
 	weight.requests = count_down(&worker->skips[rule]);
-	weight.refused = v->decision == DECISION_DENY && count_down(&p->tallies[rule].skip_refused);
+	weight.refused = v->decision == DECISION_DENY && count_down(&worker->skips_refused[rule]);
 	if (weight.requests > 0 || weight.refused > 0)
 		sample(p, rule, req, v, weight);
 }

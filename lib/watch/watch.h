@@ -49,6 +49,8 @@ struct watch_worker {
 	const struct rule *rules;
 	size_t n_rules;
 	uint32_t *skips; /* by rule: how many verdicts to pass over before the next one that is looked at */
+	uint32_t *skips_refused; /* the same of refusals */
+	uint64_t own_bytes[2][4]; /* IPv6, IPv4: which first bytes occur in own_networks */
 };
 
 struct watch_worker *watch_worker_at(struct watch *w, unsigned index);
@@ -57,17 +59,34 @@ struct watch_worker *watch_worker_at(struct watch *w, unsigned index);
 void watch_verdict_look(
 	struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now);
 
+/* False: the address is surely not in own_networks. Most are not, and this is quicker than to look them up. */
+static inline bool watch_may_be_own(const struct watch_worker *worker, const struct ip *ip)
+{
+	bool v4 = ip_is_v4(ip);
+	uint8_t first = ip->bytes[v4 ? 12 : 0];
+
+	return worker->own_bytes[v4][first / 64] >> first % 64 & 1;
+}
+
 /* Call for every verdict, in the thread of that worker. Inline, since nearly always there is nothing to do but count. */
 static inline void watch_verdict(
 	struct watch_worker *worker, const struct request *req, const struct verdict *v, ns now)
 {
 	size_t rule = (size_t)(v->rule - worker->rules);
 
-	if (v->decision == DECISION_ALLOW && v->token.state != TOKEN_STATE_VALID && rule < worker->n_rules &&
-		worker->skips[rule] != 0)
-		worker->skips[rule]--;
-	else
-		watch_verdict_look(worker, req, v, now);
+	if (rule < worker->n_rules && worker->skips[rule] != 0) {
+		if (v->decision == DECISION_ALLOW && v->token.state != TOKEN_STATE_VALID) {
+			worker->skips[rule]--;
+			return;
+		}
+		if (v->decision == DECISION_DENY && v->token.state == TOKEN_STATE_ABSENT &&
+			worker->skips_refused[rule] != 0 && !watch_may_be_own(worker, &v->client.address)) {
+			worker->skips[rule]--;
+			worker->skips_refused[rule]--;
+			return;
+		}
+	}
+	watch_verdict_look(worker, req, v, now);
 }
 
 /* Call about once a second, in one thread: writes one log line for each new warning and one when it clears by itself, and

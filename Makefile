@@ -206,6 +206,7 @@ lint: ## layers, purity, owners of libraries, limits, tables
 bench: ## the rows of the speed table, as ratios in one run
 	$(Q)tests/tools.sh fetch bench
 	$(Q)$(MAKE) --no-print-directory all bench-programs
+	$(Q)tests/bench/grpcpp.sh $(BUILD)
 	$(Q)POSTERN=$(abspath $(BUILD))/postern PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/bench.py $(BUILD)
 
 .PHONY: bench-programs

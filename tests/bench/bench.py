@@ -28,10 +28,13 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests" / "support"))
+import grpc_door
+import h2
 from postern import PROGRAM, Postern
 
 SERVER_CPU, LOAD_CPU = 0, 1
 CONNECTIONS = 48
+GRPC_CONNECTIONS, GRPC_STREAMS = 8, 10
 MIB = 1024 * 1024
 
 HEADERS = {
@@ -72,6 +75,19 @@ def http_request(method, path, headers, body=""):
     head = {**headers, "Content-Type": "application/json", "Content-Length": len(body)} if body else headers
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+
+
+def grpc_request():
+    """What Envoy sends for a browser's request: about 900 bytes, a part of which postern does not read."""
+    lines = [*FORWARDED.items(), ("X-Request-Id", "9d9c2b6e-4a0c-4f4f-8f62-3d1f2a7c5b11")]
+    lines += [("X-Envoy-Expected-Rq-Timeout-Ms", "15000"), (":scheme", "https"), ("Sec-Fetch-Site", "same-origin")]
+    lines += [("Sec-Fetch-Mode", "cors"), ("Referer", "https://shop.example.com/api/v1/orders?page=1")]
+    request = grpc_door.check_request("203.0.113.9", "/api/v1/orders/4711?page=2", "GET", HEADERS["Host"], lines)
+    request.attributes.request.http.id = "1234567890123456789"
+    # Envoy's own end and empty metadata: fields 2, 11 and 13.
+    rest = bytes.fromhex("12120a100a0e1209") + b"127.0.0.1" + bytes.fromhex("18904e") + bytes.fromhex("5a006a00")
+    attributes = request.attributes.SerializeToString() + rest
+    return h2.message(b"\x0a" + bytes([len(attributes) & 127 | 128, len(attributes) >> 7]) + attributes)
 
 
 def check_request():
@@ -155,6 +171,30 @@ class Server:
         self.p99_us.append(said["p99_us"])
 
 
+class GrpcServer(Server):
+    """The same for one that speaks gRPC; h2load is the load."""
+
+    def load(self, bench, seconds):
+        path = bench.folder / "message"
+        path.write_bytes(self.request)
+        url = f"http://{self.endpoint}{grpc_door.CHECK}"
+        headers = [word for line in ("content-type: application/grpc", "te: trailers") for word in ("-H", line)]
+        shape = ["-t1", f"-c{GRPC_CONNECTIONS}", f"-m{GRPC_STREAMS}", f"-D{seconds:g}"]
+        log = bench.folder / "latencies"
+        log.unlink(missing_ok=True)
+        before = cpu_ns(self.pids)
+        with pinned(LOAD_CPU):
+            said = output_of("h2load", *shape, "-d", str(path), *headers, f"--log-file={log}", url)
+        spent_ns = cpu_ns(self.pids) - before
+        done = int(re.search(r"(\d+) succeeded", said).group(1))
+        ok = int(re.search(r"status codes: (\d+) 2xx", said).group(1))
+        if done == 0 or ok < done:
+            sys.exit(f"bench.py: calls of {self.endpoint} failed:\n{said}")
+        took = sorted(int(line.split()[2]) for line in log.read_text().splitlines())
+        found = {"requests": done, "seconds": seconds, "p50_us": took[len(took) // 2], "p99_us": took[len(took) * 99 // 100]}
+        return found, spent_ns
+
+
 class Bench:
     def __init__(self, build, rounds, seconds):
         self.build, self.rounds, self.seconds = build, rounds, seconds
@@ -185,6 +225,27 @@ class Bench:
         with pinned(SERVER_CPU):
             program.start()
         return Server(program.http, program.process.pid, request, status)
+
+    def start_bare_grpc(self, name):
+        process = self.spawn(self.program(name), stdout=subprocess.PIPE, text=True)
+        port = values(process.stdout.readline())["port"]
+        self.versions[{"grpcpp": "grpc++"}.get(name, "nghttp2")] = values(process.stdout.readline())["library"].strip()
+        return GrpcServer(f"127.0.0.1:{port}", process.pid, grpc_request())
+
+    def start_grpc(self, config):
+        if shutil.which("h2load") is None:
+            self.notes.append("h2load is not present: the rows of gRPC are left out")
+            return
+        program = Postern(config)
+        self.stack.callback(program.cleanup)
+        with pinned(SERVER_CPU):
+            program.start()
+        self.servers["bare grpc"] = self.start_bare_grpc("bench_bare_grpc")
+        self.servers["grpc"] = GrpcServer(program.grpc, program.process.pid, grpc_request())
+        if pathlib.Path(self.program("grpcpp")).exists():
+            self.servers["grpc++"] = self.start_bare_grpc("grpcpp")
+        else:
+            self.notes.append("libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc are not installed: grpc++ is left out")
 
     def start_nginx(self, path):
         port = free_port()
@@ -223,6 +284,7 @@ class Bench:
             self.servers["nginx"] = self.start_nginx(nginx.stdout.strip())
         else:
             self.notes.append("nginx is not present: its row is left out")
+        self.start_grpc(direct)
 
     # ---------------------------------------------------------------------------------------- rows
 
@@ -253,6 +315,10 @@ class Bench:
         self.add("POST /check, Unix socket", "the same over TCP", self.ratio("check", "check unix"), two, 1.4, 1.7)
         if "nginx" in self.servers:
             self.add("GET /forward-auth", "nginx return 204", self.ratio("nginx", "forward-auth"), two, 0.80, 1.00)
+        if "grpc" in self.servers:
+            self.add("gRPC Check", "bare nghttp2", self.ratio("bare grpc", "grpc"), two, 0.80, 1.00)
+        if "grpc++" in self.servers:
+            self.add("gRPC Check", "grpc++, constant answer", self.ratio("grpc++", "grpc"), two, 1, 4)
         control = self.ratio("bare", "bare again")
         self.notes.append(f"the same server entered twice: {control:.3f} (1 would be perfect)")
 
@@ -261,7 +327,9 @@ class Bench:
         if strace is None:
             self.notes.append("strace is not present: system calls are not counted")
             return
-        for name in ("check", "forward-auth"):
+        for name in ("check", "forward-auth", "grpc"):
+            if name not in self.servers:
+                continue
             server = self.servers[name]
             path = self.folder / "strace"
             tracer = subprocess.Popen(
@@ -279,7 +347,11 @@ class Bench:
             total = [line.split() for line in path.read_text().splitlines() if line.endswith(" total")]
             calls = int(total[0][3]) / said["requests"]
             two = "{:.2f}".format
-            self.add(f"system calls, {name}", f"{CONNECTIONS} connections", calls, two, 2.2, 2.1, at_most=True)
+            if name == "grpc":
+                load = f"{GRPC_CONNECTIONS} x {GRPC_STREAMS} streams"
+                self.add(f"system calls, {name}", load, calls, two, 0.4, 0.25, at_most=True)
+            else:
+                self.add(f"system calls, {name}", f"{CONNECTIONS} connections", calls, two, 2.2, 2.1, at_most=True)
 
     def measure_inside(self):
         """Nanoseconds have no yardstick beside them, so the best of three runs counts: other load only ever adds."""

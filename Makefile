@@ -23,9 +23,9 @@ all: $(BUILD)/postern ## build build/postern
 
 # ---------------------------------------------------------------------------------------------------- packages
 
-DEPS = gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libsodium-dev libnghttp2-dev \
+DEPS = gcc libc6-dev make pkg-config libjansson-dev libsodium-dev libnghttp2-dev \
 	libprotobuf-c-dev protobuf-c-compiler
-DEPS_TEST = $(DEPS) libcmocka-dev python3 python3-venv python3-pytest python3-grpcio python3-protobuf nghttp2-client curl git \
+DEPS_TEST = $(DEPS) libmicrohttpd-dev libcmocka-dev python3 python3-venv python3-pytest python3-grpcio python3-protobuf nghttp2-client curl git \
 	binutils universal-ctags
 
 deps: ## install the Debian packages that building needs: see DEPS above
@@ -39,7 +39,7 @@ deps-test: ## ... and those that testing needs; gateways are unpacked into build
 
 # ---------------------------------------------------------------------------------------------------- flags
 
-PKGS = libmicrohttpd jansson libsodium libnghttp2 libprotobuf-c
+PKGS = jansson libsodium libnghttp2 libprotobuf-c
 
 # Not for goals that build nothing themselves: deps must be able to run before the libraries are there, and run and
 # test call make again for the build, which then finds what deps has installed.
@@ -150,7 +150,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(call obj,$(TEST_LIB_C)) $(BUILD)
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libpostern.a
 	@echo "  LINK    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(LINK) $(LTO) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) $(LTO) -o $@ $^ $(LIBS) $(LIBS_$*)
 
 # With SAN=fuzz libFuzzer brings main; in every other variant a small driver replays the corpus files it is given.
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(if $(filter fuzz,$(SAN)),,$(BUILD)/obj/tests/fuzz/replay.o) $(BUILD)/libpostern.a
@@ -160,6 +160,9 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(if $(filter fuzz,$(SAN)),,$(BUILD
 
 # The allocation counter replaces malloc and friends at link time.
 LINK_test_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
+# A yardstick of the benchmark; postern itself does not use it.
+LIBS_bench_bare_http = -lmicrohttpd
 
 -include $(OBJS:.o=.d) $(PROTO_O:.o=.d) $(BUILD)/obj/tests/fuzz/replay.d
 

@@ -28,7 +28,6 @@ struct loop {
 	struct epoll_event events[EVENTS_A_TURN];
 	int event_at, event_n; /* the batch being handed out; what lies before event_at is done */
 	struct loop_timer armed, firing; /* heads of rings, never timers themselves */
-	struct loop_hook *hooks, *next_hook; /* next_hook: where the walk over hooks goes on */
 	struct loop_fd waker;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -174,30 +173,6 @@ void loop_timer_stop(struct loop *l, struct loop_timer *t)
 	t->active = false;
 }
 
-void loop_hook_add(struct loop *l, struct loop_hook *h)
-{
-	struct loop_hook **at = &l->hooks;
-
-	while (*at != NULL) {
-		must(*at != h);
-		at = &(*at)->next;
-	}
-	h->next = NULL;
-	*at = h;
-}
-
-void loop_hook_remove(struct loop *l, struct loop_hook *h)
-{
-	if (l->next_hook == h)
-		l->next_hook = h->next;
-	for (struct loop_hook **at = &l->hooks; *at != NULL; at = &(*at)->next) {
-		if (*at == h) {
-			*at = h->next;
-			return;
-		}
-	}
-}
-
 ns loop_now(const struct loop *l)
 {
 	return l->now;
@@ -228,11 +203,6 @@ static int wait_ms(const struct loop *l, ns max_wait)
 		ns left = first->due > l->now ? first->due - l->now : 0;
 
 		wait = left < wait ? left : wait;
-	}
-	for (const struct loop_hook *h = l->hooks; h != NULL && wait > 0; h = h->next) {
-		ns patience = h->patience != NULL ? h->patience(h->arg) : UINT64_MAX;
-
-		wait = patience < wait ? patience : wait;
 	}
 	if (wait == UINT64_MAX)
 		return -1;
@@ -273,12 +243,6 @@ void loop_turn(struct loop *l, ns max_wait)
 			h->ready(h->arg, event->events);
 	}
 	fire_timers(l);
-	for (l->next_hook = l->hooks; l->next_hook != NULL;) {
-		struct loop_hook *h = l->next_hook;
-
-		l->next_hook = h->next;
-		h->turn(h->arg);
-	}
 }
 
 void loop_run(struct loop *l)

@@ -2,10 +2,9 @@
 /*
  * loop: one epoll loop a worker thread.
  *
- * Model      File descriptors with a callback, one-shot timers, a wake-up from other threads, and hooks that run at the
- *            end of each turn (libmicrohttpd needs one). The clock is read once a turn, after epoll_wait; everything in
- *            that turn sees the same loop_now.
- * Ownership  Handles (loop_fd, loop_timer, loop_hook) are the caller's memory and must outlive their registration. The
+ * Model      File descriptors with a callback, one-shot timers, and a wake-up from other threads. The clock is read once a
+ *            turn, after epoll_wait; everything in that turn sees the same loop_now.
+ * Ownership  Handles (loop_fd, loop_timer) are the caller's memory and must outlive their registration. The
  *            loop never closes a descriptor it was given.
  * Threads    confined to the thread that runs it, but for loop_wake and loop_stop, which any thread and any signal
  *            handler may call.
@@ -41,15 +40,6 @@ struct loop_timer {
 	bool active;
 };
 
-struct loop_hook {
-	/* Runs at the end of every turn. */
-	void (*turn)(void *arg);
-	/* How long the next epoll_wait may last at most for this hook's sake; UINT64_MAX for no wish. */
-	ns (*patience)(void *arg);
-	void *arg;
-	struct loop_hook *next; /* kept by the loop */
-};
-
 MUST_USE enum err loop_new(struct loop **ret);
 void loop_free(struct loop *l); /* NULL is fine */
 
@@ -60,9 +50,6 @@ void loop_remove(struct loop *l, struct loop_fd *h); /* not active: nothing */
 /* (Re)arms a timer; due is on loop_now's clock. Fires once, in a turn whose loop_now >= due. */
 void loop_timer_set(struct loop *l, struct loop_timer *t, ns due);
 void loop_timer_stop(struct loop *l, struct loop_timer *t);
-
-void loop_hook_add(struct loop *l, struct loop_hook *h);
-void loop_hook_remove(struct loop *l, struct loop_hook *h);
 
 /* Monotonic; the time of this turn. */
 ns loop_now(const struct loop *l);

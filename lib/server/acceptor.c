@@ -18,13 +18,13 @@ static void take(struct acceptor *a, int fd, const struct sockaddr_storage *addr
 	struct connection *c = NULL;
 
 	if (atomic_load(&a->counters->open) < a->max_connections)
-		c = connection_new(a->counters, fd, address, address_len);
+		c = connection_new(a->counters, fd);
 	if (c == NULL) {
 		metric_add(&a->counters->rejected, 1);
 		(void)close(fd);
 		return;
 	}
-	gate_peer_init(&c->peer, (const struct sockaddr *)&c->address, address_len, c->peer_text);
+	gate_peer_init(&c->peer, (const struct sockaddr *)address, address_len, c->peer_text);
 	a->deal(a->arg, c);
 }
 

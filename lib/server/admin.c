@@ -304,10 +304,6 @@ static bool begin(void *arg, struct exchange *x)
 	struct admin *a = arg;
 	const struct page *p;
 
-	if (!exchange_framing(x)) {
-		admin_problem(a, x);
-		return true;
-	}
 	p = may_ask(a, x) ? page_find(x) : NULL;
 	x->has_problem = p == NULL;
 	if (!x->body_announced)

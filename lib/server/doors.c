@@ -105,12 +105,7 @@ static bool begin(void *arg, struct exchange *x)
 	struct doors *d = arg;
 	bool waits, key_fits;
 
-	if (!exchange_framing(x)) {
-		answer_problem(d, x);
-		return true;
-	}
-	key_fits = x->n_keys > 0 ? gate_key_take(d->config, x->lines, &x->question.n_headers)
-				 : !d->config->has_caller_key;
+	key_fits = gate_key_take(d->config, x->lines, &x->question.n_headers);
 	x->question.caller_allowed = gate_lists(d->config, x->peer) && key_fits;
 	x->question.doors = d->config->rules.doors;
 	x->door = adapter_http_find(x->question.method, x->question.target, &x->problem);

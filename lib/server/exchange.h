@@ -9,7 +9,7 @@
  *            transport's buffers; all are valid until exchange_put.
  * Threads    confined.
  * Errors     exchange_take: NULL without memory. The body's own marks say what became of it.
- * Limits     EXCHANGE_LINES_MAX header lines; a body of at most the pool's body_max_bytes.
+ * Limits     HTTP_LINES_MAX header lines; a body of at most the pool's body_max_bytes.
  */
 #ifndef POSTERN_SERVER_EXCHANGE_H
 #define POSTERN_SERVER_EXCHANGE_H
@@ -20,11 +20,11 @@
 #include "base/arena.h"
 #include "base/ip.h"
 #include "core/request.h"
+#include "server/http_parse.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define EXCHANGE_LINES_MAX 256
 #define EXCHANGE_INLINE_BYTES 2048 /* the usual /check body and then some */
 
 /* Who has connected, as far as the gate needs it. */
@@ -43,15 +43,7 @@ struct exchange {
 	/* Filled by the transport. */
 	struct peer *peer;
 	struct http_question question;
-	struct header_line lines[EXCHANGE_LINES_MAX];
-	bool is_http_1_0;
-	bool is_malformed; /* the bytes hold something that the lines do not show */
-
-	/* Kept by exchange_line_add. */
-	unsigned n_hosts, n_lengths, n_codings, n_keys;
-	bool has_odd_name, has_bare_cr, is_coding_odd;
-
-	/* Filled by exchange_framing. */
+	struct header_line lines[HTTP_LINES_MAX];
 	bool body_announced;
 	uint64_t body_announced_bytes; /* 0 where the length is not told */
 
@@ -81,13 +73,6 @@ void exchange_pool_done(struct exchange_pool *p);
 struct exchange *exchange_take(struct exchange_pool *p);
 void exchange_put(struct exchange *x);
 
-/* Adds a header line as it was sent; the value's white space is cut off here. There must be room. */
-void exchange_line_add(struct exchange *x, struct str name, struct str value);
-
-/* Looks at what decides where this question ends and the next begins, and at names; where a reader after or before us might
- * see it otherwise, sets the problem and returns false. RFC 9112 3.2, 5.1, 6.1 to 6.3. */
-bool exchange_framing(struct exchange *x);
-
 /* Appends a piece of the body. False, and the problem set, past the limit. Without memory: body_no_memory is set. */
 bool exchange_body_add(struct exchange *x, const char *bytes, size_t n);
 
@@ -102,13 +87,5 @@ void exchange_body_own(struct exchange *x, char *bytes, size_t n);
 
 /* Makes the answer out of the problem. */
 void exchange_answer_problem(struct exchange *x);
-
-/* Makes the answer out of the problem and returns it as it goes over the wire, the last of its connection; for where the
- * library can send none. Empty if there is no room. */
-struct str exchange_raw_problem(struct exchange *x);
-
-/* Copies names and values of the answer's header lines with a NUL behind each, and an empty value as one space, which is the
- * same on the wire. False if the arena has no room for them or for anything before. */
-bool exchange_seal(struct exchange *x);
 
 #endif

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http: HTTP/1 on one worker's loop for one listener. The only file that sees libmicrohttpd.
+ * http: HTTP/1.1 and HTTP/1.0 on one worker's loop for one listener.
  *
- * Model      The daemon has no listening socket: connections are accepted elsewhere and handed over. Its epoll descriptor is
- *            nested in the loop, and a hook runs it in the turn in which that is ready. Each question is turned into an
- *            exchange, the service fills in the answer, and the answer goes out from the exchange's own memory.
- *            Two ways to answer: at once, before the body, which ends the connection; or when the whole question is
- *            there, which keeps it. Too long a question is judged by http.c itself: from accept to the first complete
- *            header, and from there (or from the request line of a later question) to the answer's last byte.
+ * Model      Connections are accepted elsewhere and handed over; each is a channel in the loop. A question becomes an exchange,
+ *            the service fills in the answer, and the answer goes out from the exchange's own memory. Two ways to answer: at
+ *            once, before the body, which ends the connection; or when the whole question is there, which keeps it. What
+ *            cannot be read as a question is answered here, with a problem. A question may take its time from accept, or from
+ *            the first byte of a later one, to the last byte of its answer.
  * Units      bytes; ns on the loop's clock.
  * Ownership  http_add takes the connection, also where it fails. What struct http_options points at outlives the http.
  * Threads    confined to the loop's thread; http_open and http_close before and after it runs.
  * Blocking   Never.
- * Errors     http_open: ERR_MEMORY, ERR_FULL, ERR_IO.
+ * Errors     http_open: ERR_MEMORY.
  * Limits     those of http_options.
  */
 #ifndef POSTERN_SERVER_HTTP_H
@@ -45,7 +44,7 @@ struct http_options {
 	struct exchange_pool *pool;
 	struct server_counters *counters;
 	const atomic_bool *closing; /* true: each answer is the last of its connection */
-	size_t header_bytes, max_connections;
+	size_t header_bytes;
 	ns idle_timeout_ns, request_timeout_ns;
 };
 
@@ -54,7 +53,7 @@ void http_close(struct http *h); /* NULL is fine; cuts what is open */
 
 void http_add(struct http *h, struct connection *c);
 
-/* As connection_list_shut_idle. */
+/* Ends connections between two questions; one whose next question is on its way is still answered. */
 void http_shut_idle(struct http *h);
 
 #endif

@@ -89,7 +89,6 @@ static void write_build(struct text *t)
 	const struct metric_label labels[] = {
 		{"version", STR(POSTERN_VERSION)},
 		{"revision", STR(POSTERN_REVISION)},
-		{"libmicrohttpd", str_from_z(server_http_library_z())},
 		{"libnghttp2", str_from_z(server_grpc_library_z())},
 		{"jansson", str_from_z(json_library_z())},
 		{"libsodium", str_from_z(digest_library_z())},

@@ -105,10 +105,6 @@ static bool begin(void *arg, struct exchange *x)
 {
 	struct ops *o = arg;
 
-	if (!exchange_framing(x)) {
-		answer_problem(o, x);
-		return true;
-	}
 	if (!x->body_announced)
 		return false;
 	finish(o, x);

@@ -212,7 +212,6 @@ static enum err side_open(
 		.counters = &s->workers[0]->counters,
 		.closing = &s->flags.closing,
 		.header_bytes = SIDE_HEADER_BYTES,
-		.max_connections = SIDE_CONNECTIONS_MAX,
 		.idle_timeout_ns = s->config->http_idle_timeout_ns,
 		.request_timeout_ns = s->config->http_request_timeout_ns,
 	};

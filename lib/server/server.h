@@ -2,12 +2,11 @@
 /*
  * server: the daemon's sockets. Worker threads, one loop each; the http, grpc, ops and admin listeners.
  *
- * Model      Worker 0 accepts for everybody and deals connections out round robin; each worker runs one libmicrohttpd daemon a
- *            listener in external epoll mode inside its loop. ops and admin live on worker 0, so that a full http
- *            listener never blinds a health check or an operator. On SIGTERM or SIGINT: not ready, drain.delay, stop
- *            accepting, one more answer with "Connection: close" on live connections, idle ones closed after a short
- *            linger (gRPC: GOAWAY in two steps), then done; a second signal, or drain.timeout, ends what is left.
- *            On SIGHUP: reload (reload.h).
+ * Model      Worker 0 accepts for everybody and deals connections out round robin; each worker serves its own in its
+ *            loop. ops and admin live on worker 0, so that a full http listener never blinds a health check or an operator. On
+ *            SIGTERM or SIGINT: not ready, drain.delay, stop accepting, one more answer with "Connection: close" on live
+ *            connections, idle ones closed after a short linger (gRPC: GOAWAY in two steps), then done; a second signal, or
+ *            drain.timeout, ends what is left. On SIGHUP: reload (reload.h).
  * Ownership  config and engine are the caller's and outlive the server; see struct server_source.
  * Threads    server_open, server_run and server_close are called by the main thread, which becomes worker 0.
  * Blocking   server_run until drained.
@@ -51,8 +50,7 @@ const struct endpoint *server_endpoint(const struct server *s, enum listen_name 
 MUST_USE enum err server_run(struct server *s);
 void server_close(struct server *s); /* NULL is fine */
 
-/* Versions of the HTTP libraries, for "version" and the build info. */
-const char *server_http_library_z(void);
+/* Version of the HTTP/2 library, for "version" and the build info. */
 const char *server_grpc_library_z(void);
 
 #endif

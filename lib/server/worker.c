@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The HTTP library wants a connection added in the thread that runs it, so the accepting thread leaves it in an inbox and
- * wakes the loop; a worker without a thread of its own is the accepting one, and takes it at once.
+ * A connection belongs to the loop of one thread from its start, so the accepting thread leaves it in an inbox and wakes that
+ * loop; a worker without a thread of its own is the accepting one, and takes it at once.
  * A connection that turns idle while the worker is closing has had its last answer, unless that was on its way when closing
  * began: so after the linger idle ones are looked for again and again, not once.
  */
@@ -94,7 +94,6 @@ static enum err http_start(struct worker *w, const struct config *config)
 		.counters = &w->counters,
 		.closing = &w->flags->closing,
 		.header_bytes = config->http_header_bytes,
-		.max_connections = config->http_max_connections,
 		.idle_timeout_ns = config->http_idle_timeout_ns,
 		.request_timeout_ns = config->http_request_timeout_ns,
 	};

@@ -38,7 +38,7 @@ def test_version(args):
     done = run_postern(*args)
     assert done.returncode == 0
     assert re.match(r"postern \d+\.\d+\.\d+ \(\w+\)\n", done.stdout)
-    assert all(library in done.stdout for library in ("libmicrohttpd 0.", "jansson 2.", "libsodium 1."))
+    assert all(library in done.stdout for library in ("jansson 2.", "libsodium 1."))
 
 
 @pytest.mark.parametrize(

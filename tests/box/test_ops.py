@@ -144,7 +144,7 @@ def test_process_and_build(postern):
     assert 3 < metrics["process_open_fds"] < metrics["process_max_fds"]
     assert metrics["process_cpu_seconds_total"] >= 0
     (build,) = [name for name in metrics if name.startswith("postern_build_info{")]
-    assert metrics[build] == 1 and 'version="' in build and "libmicrohttpd" in build
+    assert metrics[build] == 1 and 'version="' in build and "jansson" in build
     (config,) = [name for name in metrics if name.startswith("postern_config_info{")]
     assert p.log("start")[0]["config"] in config
 

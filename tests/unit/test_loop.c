@@ -378,98 +378,6 @@ static void thousands_of_timers_stay_in_order(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------- hooks */
-
-struct hooked {
-	struct loop_hook hook;
-	unsigned calls, place;
-	ns patience;
-	struct hooked *removes;
-	const unsigned *after; /* has to be 1 more at each call */
-};
-
-static unsigned hook_calls;
-
-static void hooked_turn(void *arg)
-{
-	struct hooked *h = arg;
-
-	h->calls++;
-	h->place = hook_calls++;
-	if (h->after != NULL)
-		assert_int_equal(*h->after, h->calls);
-	if (h->removes != NULL)
-		loop_hook_remove(loop, &h->removes->hook);
-}
-
-static ns hooked_patience(void *arg)
-{
-	const struct hooked *h = arg;
-
-	return h->patience;
-}
-
-static void hooked_add(struct hooked *h, ns patience)
-{
-	h->hook = (struct loop_hook){.turn = hooked_turn, .patience = hooked_patience, .arg = h};
-	h->patience = patience;
-	loop_hook_add(loop, &h->hook);
-}
-
-static void hooks_run_last_in_every_turn_in_their_order(void **state)
-{
-	struct hooked a = {0}, b = {0};
-	struct source s;
-
-	(void)state;
-	hook_calls = 0;
-	source_open(&s, EPOLLIN, NULL);
-	a.after = &s.calls;
-	hooked_add(&a, UINT64_MAX);
-	hooked_add(&b, UINT64_MAX);
-	loop_turn(loop, HOUR);
-	loop_turn(loop, HOUR);
-	assert_int_equal(a.calls, 2);
-	assert_int_equal(a.place, 2);
-	assert_int_equal(b.place, 3);
-	source_close(&s);
-}
-
-static void the_least_patience_bounds_the_wait(void **state)
-{
-	struct hooked a = {0}, b = {0};
-
-	(void)state;
-	hooked_add(&a, UINT64_MAX);
-	hooked_add(&b, 0);
-	loop_turn(loop, UINT64_MAX);
-	b.patience = 1;
-	loop_turn(loop, UINT64_MAX);
-	a.patience = 2 * NS_PER_MS;
-	b.patience = HOUR;
-	loop_turn(loop, UINT64_MAX);
-	assert_int_equal(a.calls, 3);
-}
-
-static void a_hook_may_remove_any_hook(void **state)
-{
-	struct hooked a = {0}, b = {0}, c = {0};
-
-	(void)state;
-	hooked_add(&a, UINT64_MAX);
-	hooked_add(&b, UINT64_MAX);
-	hooked_add(&c, UINT64_MAX);
-	a.removes = &b;
-	c.removes = &c;
-	loop_turn(loop, 0);
-	assert_int_equal(a.calls, 1);
-	assert_int_equal(b.calls, 0);
-	assert_int_equal(c.calls, 1);
-	loop_turn(loop, 0);
-	assert_int_equal(a.calls, 2);
-	assert_int_equal(c.calls, 1);
-}
-
 /* ----------------------------------------------------------------------------------------------- wake and stop */
 
 static unsigned wakes;
@@ -587,9 +495,6 @@ int main(void)
 		TEST(a_timer_armed_again_for_the_past_waits_for_the_next_turn),
 		TEST(a_timer_may_stop_one_that_is_due_too),
 		TEST(thousands_of_timers_stay_in_order),
-		TEST(hooks_run_last_in_every_turn_in_their_order),
-		TEST(the_least_patience_bounds_the_wait),
-		TEST(a_hook_may_remove_any_hook),
 		TEST(wake_ends_the_wait_and_is_told_once),
 		TEST(stop_before_run_is_not_lost_and_ends_one_run_only),
 		TEST(a_signal_handler_may_stop),

@@ -280,7 +280,7 @@ static void test_keep_alive(void **state)
 			assert_string_equal(answer.body, "");
 			assert_non_null(strstr(answer.head, "\r\nX-Postern-Client: 203.0.113.9\r\n"));
 			/* Empty, and present: a forged one must not live on. */
-			assert_non_null(strstr(answer.head, "\r\nX-Postern-Identity:  \r\n"));
+			assert_non_null(strstr(answer.head, "\r\nX-Postern-Identity: \r\n"));
 		} else {
 			assert_non_null(
 				strstr(answer.body, "{\"error\": \"rate_limited\", \"retry_after\": "));

@@ -42,7 +42,7 @@ int verb_unknown(const char *name)
 
 	for (; n < n_verbs && n < VERBS_MAX; n++)
 		names[n] = str_from_z(verbs[n].name);
-	nearest = str_nearest(str_from_z(name), names, n);
+	nearest = str_nearest(str_make(name, strlen(name)), names, n);
 	fprintf(stderr, "postern: there is no verb \"%s\"; ", name);
 	if (nearest < n)
 		fprintf(stderr, "did you mean \"%.*s\"? ", STR_ARG(names[nearest]));

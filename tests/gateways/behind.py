@@ -401,6 +401,17 @@ class Behind:
             data = data.partition(b"\r\n\r\n")[2]
         return int(data.split(b" ")[1])
 
+    def test_many_header_lines_do_no_harm(self, site):
+        """The gateway may refuse them; it must go on, and nobody may pass by them."""
+        s = site(one_limit("1/hour"))
+        client = IPV4.client(11)
+        assert s.send(client).status == 200
+        for n in range(88, 106):
+            status = self.raw(s, client, b"GET /x HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X-A%d: 1\r\n" % i for i in range(n)) + b"\r\n")
+            assert status in (400, 429, 431), n
+            assert s.gateway.process.poll() is None, n
+        assert len(s.app.requests) == 1
+
     def test_a_limited_upload_is_refused_without_its_body(self, site):
         """Some gateways say "go on" before they ask."""
         s = site(one_limit("1/hour"))

@@ -10,6 +10,9 @@
 -- Caution: HAProxy 2.6 asks up to four times where postern closes the connection or does not answer in time.
 
 local TIMEOUT_MS = 500
+-- HAProxy 2.6 and later hold tune.http.maxhdr (101) lines of a question and write past the end of that room when there are more: a
+-- client's long list of headers would end HAProxy. Lower it with tune.http.maxhdr; four of the lines are our own.
+local LINES_MAX = 90
 local KEY = nil -- the key of caller_key_file, if there is one
 
 -- Never passed on: they belong to the connection, tell of a body that does not come, or are the door's own.
@@ -34,12 +37,17 @@ end
 local function question(txn, chain)
 	local received = txn.http:req_get_headers()
 	local headers = {}
+	local forwarded = chain and lines(received["x-forwarded-for"]) or {}
+	local count = #forwarded
 	for name, values in pairs(received) do
 		if not DROPPED[name] then
 			headers[name] = lines(values)
+			count = count + #headers[name]
 		end
 	end
-	local forwarded = chain and lines(received["x-forwarded-for"]) or {}
+	if count > LINES_MAX then
+		return nil
+	end
 	forwarded[#forwarded + 1] = txn.sf:src() -- HAProxy's own entry, always the last
 	headers["x-forwarded-for"] = forwarded
 	headers["x-forwarded-method"] = { txn.sf:method() }
@@ -55,8 +63,14 @@ local function question(txn, chain)
 	return headers
 end
 
+local TOO_LARGE = { status = 431, headers = { ["content-type"] = { [0] = "application/json" } }, body = '{"error": "too_many_headers"}\n' }
+
 local function ask(txn, where, chain)
-	local request = { url = where .. "/forward-auth", headers = question(txn, chain), timeout = TIMEOUT_MS }
+	local headers = question(txn, chain)
+	if headers == nil then
+		return TOO_LARGE
+	end
+	local request = { url = where .. "/forward-auth", headers = headers, timeout = TIMEOUT_MS }
 	if where:sub(1, 5) == "unix@" then
 		request.url = "http://postern/forward-auth"
 		request.dst = where
@@ -92,7 +106,7 @@ core.register_action("postern", { "http-req" }, function(txn, where, forwarded, 
 	local status = answer and answer.status or 503
 	local http = txn.http
 
-	if status ~= 200 and status ~= 401 and status ~= 403 and status ~= 429 then
+	if status ~= 200 and status ~= 401 and status ~= 403 and status ~= 429 and status ~= 431 then
 		if away ~= "open" then
 			refuse(txn, 503, UNAVAILABLE)
 		end

@@ -275,7 +275,7 @@ static bool tell_forgery(const struct probe *p, size_t way, size_t i)
 	case FORGERY_CHOOSES:
 		printf("a client can choose its key with %s: %s was written into it, and postern took that for the client\n",
 			show(&header, p->steps[i].header), forgeries[i].address_z);
-		printf("  cure: %s\n", advice(plain->strategy));
+		printf("  cure: %s\n", advice(forged->strategy));
 		return true;
 	case FORGERY_LEAVES:
 		printf("a client can leave its key with %s: with it the client is %s\n", show(&header, p->steps[i].header),
@@ -286,12 +286,17 @@ static bool tell_forgery(const struct probe *p, size_t way, size_t i)
 	}
 }
 
-static void tell_shared_cure(const struct sighting *s)
+static void tell_shared_cure(const struct probe *p, const struct sighting *s)
 {
+	struct str configured = configured_header(p->status);
 	struct shown shown;
 
 	if (s->cure.len > 0)
 		printf("  cure: %s\n", show(&shown, s->cure));
+	else if (configured.len > 0 && !str_equal_nocase(configured, STR("X-Forwarded-For")))
+		printf("  cure: the edge must write %s on every request, and every hop between it and postern's gateway hand it on;\n"
+		       "        \"client\" must name those hops\n",
+			show(&shown, configured));
 	else if (s->headers == NULL || json_count(s->headers) == 0)
 		puts("  cure: every hop must hand on X-Forwarded-For with its own entry behind it, and \"client\" must name the hops; the\n"
 		     "        header does not arrive (in Caddy: trusted_proxies inside forward_auth). If that address is what\n"
@@ -318,7 +323,7 @@ static bool tell_address(const struct probe *p, size_t way)
 			show(&reason, plain->client_reason));
 		break;
 	}
-	tell_shared_cure(plain);
+	tell_shared_cure(p, plain);
 	return true;
 }
 
@@ -342,6 +347,10 @@ static int tell(const struct probe *p)
 		if (refused) {
 			printf("the door could not use the request: %s\n", show(&reason, plain->seen[way].reason));
 			is_bad = true;
+			/* A header that only the client writes: the plain request lacks it. */
+			for (size_t i = STEP_FORWARDED_FOR; i < N_STEPS; i++)
+				if (way < p->steps[i].n_seen && p->steps[i].seen[way].has_client)
+					(void)tell_forgery(p, way, i);
 			continue;
 		}
 		is_bad = tell_address(p, way) || is_bad;

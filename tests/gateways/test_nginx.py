@@ -7,6 +7,7 @@ import pytest
 from behind import Behind, shipped
 from gateway import App, Nginx
 from net import IPV4
+from postern import run_postern
 from questions import ask, one_limit
 from relay import Relay
 
@@ -89,6 +90,35 @@ class TestNginx(Behind):
             assert s.send(IPV4.client(11), path="/closed/x", headers=[f"Host: {host}"]).status == 403, host
         assert s.send(IPV4.client(11), path="http://other.example/closed", headers=["Host: a.example"]).status == 403
         assert s.app.requests == []
+
+    @pytest.mark.parametrize("hops", (1, 2))
+    def test_the_host_that_is_judged_is_the_host_that_is_served(self, site, hops):
+        """A request line may name a host beside the Host header: nginx judges by the one, so the application must not get the other."""
+        config = one_limit()
+        config["rules"].insert(0, {"name": "closed", "match": {"host": "a.example"}, "action": "deny"})
+        s = site(config, hops)
+        s.endpoint = s.gateway.endpoint  # straight at the one that asks
+        for target in ("/x", "http://b.example/x", "http://a.example/x"):
+            for host in ("a.example", "b.example", "a.example:8443"):
+                s.send(IPV4.client(11), path=target, headers=[f"Host: {host}"])
+        assert not [r.all("Host") for r in s.app.requests if any("a.example" in h for h in r.all("Host"))]
+        assert s.send(IPV4.client(11), path="/x", headers=["Host: b.example:8443"]).status == 200
+        assert s.app.requests[-1].all("Host") == ["b.example:8443"]
+
+    def test_the_probe_finds_a_header_that_only_clients_write(self, site):
+        """Without it the door refuses, and with it a client is whoever it likes: the second is the worse news."""
+        s = site(one_limit("50/hour"), edit=lambda text: text.replace("X-Real-IP $remote_addr;", "X-Real-IP $http_x_real_ip;"))
+        done = run_postern("probe", f"http://{s.endpoint}/", "--admin", s.postern.admin)
+        assert done.returncode == 5
+        assert "a client can choose its key with X-Real-IP" in done.stdout, done.stdout
+
+    def test_the_probes_cure_names_the_header_that_is_configured(self, site):
+        named = {"strategy": "named_header", "header": "CF-Connecting-IP", "trusted_proxies": ["127.0.0.0/8"]}
+        s = site(one_limit("50/hour", client=named))
+        done = run_postern("probe", f"http://{s.endpoint}/", "--admin", s.postern.admin)
+        assert done.returncode == 5
+        cure = done.stdout.partition("cure: ")[2].partition("sent from")[0]
+        assert "CF-Connecting-IP" in cure and "X-Forwarded-For" not in cure, done.stdout
 
     @pytest.mark.parametrize("status", (401, 403, 429, 500, 503))
     def test_the_applications_own_refusals_stay_its_own(self, site, status):

@@ -4,6 +4,7 @@
  * success. malloc and its relatives are replaced at link time (see the Makefile), so this counts what our own code asks for.
  */
 #include "adapter/adapter.h"
+#include "adapter/rpc.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/json.h"
@@ -127,6 +128,37 @@ static size_t ask(struct fixture *f, const char *uri, const char *host, const ch
 	return calls - before;
 }
 
+/* source.address 203.0.113.7; GET / with one header; fields that are not read. */
+static const char check_request[] = "\x0a\x38\x0a\x11\x0a\x0f\x0a\x0d\x12\x0b"
+				    "203.0.113.7\x22\x23\x12\x21\x12\x03GET\x1a\x0b\x0a\x03x-a\x12\x04"
+				    "some\x22\x01/R\x08HTTP/1.1Z\x00";
+
+/* Unpacking takes everything from the arena, too. */
+static void test_grpc_allocates_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct request req;
+	struct rpc_answer answer;
+	struct verdict v;
+	enum reason last = REASON_ALLOWED;
+
+	for (int i = 0; i < 4; i++) {
+		size_t before = calls;
+		bool decoded;
+
+		arena_reset(&f->arena);
+		decoded = ext_authz_grpc_decode(STR(check_request), &f->arena, &req, &answer);
+		engine_decide(engine_worker_at(f->engine, 0), &req, &f->arena, NS_PER_S, &v);
+		ext_authz_grpc_encode(engine_rules(f->engine), &v, &f->arena, &answer);
+		assert_int_equal(calls - before, 0);
+		assert_true(decoded);
+		assert_int_equal(answer.status, RPC_OK);
+		last = v.reason;
+	}
+	assert_int_equal(req.n_headers, 1);
+	assert_int_equal(last, REASON_RATE_LIMITED);
+}
+
 static void test_counter_counts(void **state)
 {
 	size_t before = calls;
@@ -163,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counter_counts),
 		cmocka_unit_test(test_decisions_allocate_nothing),
+		cmocka_unit_test(test_grpc_allocates_nothing),
 	};
 
 	return cmocka_run_group_tests_name("alloc", tests, start, stop);

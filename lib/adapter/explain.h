@@ -3,8 +3,8 @@
  * explain: the reasoning behind one decision, as JSON and in words.
  *
  * Model      JSON is the /check answer with one more member "explain": address, reason, class (decided, undecided), key,
- *            steps (peer, hops from the right, fallback), what was not looked at, rule by rule, bucket levels. Words say the
- *            same in sentences, one a line, beginning with the answer.
+ *            steps (peer, hops from the right, fallback), what was not looked at, rule by rule, other_reading (of the path, where
+ *            that blocks), bucket levels. Words say the same in sentences, one a line, beginning with the answer.
  *            Raw text is hostile: cut to 64 bytes and escaped.
  * Threads    Pure.
  * Errors     the text's overflow mark.

@@ -67,6 +67,19 @@ static void find_shown(const struct identity_set *set, const struct request *req
 		read_lines(req, set->headers[i], ret);
 }
 
+/* Whatever was shown beside it and proven by it: what looks like a token of ours is no business of the application. */
+static bool holds_ours(const struct request *req)
+{
+	for (size_t i = 0; i < req->n_headers; i++) {
+		struct str token;
+
+		if (name_equal(req->headers[i].name, authorization) &&
+			read_bearer(str_trim(req->headers[i].value), &token) && str_starts_with(token, STR(TOKEN_PREFIX)))
+			return true;
+	}
+	return false;
+}
+
 /* Index into set->tokens, or set->n_tokens. Looks at every token, whatever it finds. */
 static size_t find_token(const struct identity_set *set, struct str token)
 {
@@ -89,7 +102,7 @@ void identity_find(const struct identity_set *set, const struct request *req, st
 	struct shown shown;
 	size_t which;
 
-	*ret = (struct token_result){.state = TOKEN_STATE_ABSENT};
+	*ret = (struct token_result){.state = TOKEN_STATE_ABSENT, .from_authorization = holds_ours(req)};
 	find_shown(set, req, &shown);
 	if (!shown.present)
 		return;
@@ -105,7 +118,7 @@ void identity_find(const struct identity_set *set, const struct request *req, st
 		ret->index = set->tokens[which].identity;
 		ret->identity = &set->items[ret->index];
 		ret->slot = (enum token_slot)set->tokens[which].slot;
-		ret->from_authorization = shown.is_authorization;
+		ret->from_authorization |= shown.is_authorization;
 	} else if (!shown.is_authorization || str_starts_with(shown.token, STR(TOKEN_PREFIX))) {
 		ret->state = TOKEN_STATE_UNKNOWN;
 	}

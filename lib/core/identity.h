@@ -57,7 +57,7 @@ struct token_result {
 	const struct identity *identity; /* NULL unless VALID */
 	uint16_t index;                  /* of the identity, if VALID */
 	enum token_slot slot;            /* if VALID */
-	bool from_authorization;         /* proven by Authorization: that header is ours to strip */
+	bool from_authorization;         /* Authorization proved it, or looks like a token of ours: strip it */
 };
 
 void identity_find(const struct identity_set *set, const struct request *req, struct token_result *ret);

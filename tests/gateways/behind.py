@@ -79,6 +79,7 @@ class Behind:
     # How often it asks when the answer is lost with a connection that it has kept, and when none comes; each is charged.
     ASKS_WHEN_LOST, ASKS_WHEN_MUTE = 2, 1
     READS_REFUSED_BODIES = False  # a client that waits for "go on" gets no answer before it goes on by itself
+    STRIPS_UNJUDGED = True  # our token goes from Authorization also where postern does not say so
     REFUSED_FORGERIES = ()  # what the gateway itself answers with 400
     STATUS_KILLED = STATUS_STOPPED = 503
     KILLED_S, STOPPED_S = 0, 0.5  # how long a client waits for that
@@ -207,6 +208,10 @@ class Behind:
         assert s.send(client, headers=[f"X-Internal-Token: {EDGE}", login]).status == 200
         assert s.app.requests[-1].all("Authorization") == ["Bearer eyJhbGciOiJ"]
         assert not [value for _, value in s.app.requests[-1].headers if EDGE in value]
+        # Ours does not reach the application beside a first header that proves nothing either.
+        for first in ("", FORGED):
+            s.send(IPV4.client(12), headers=[f"X-Internal-Token: {first}", f"Authorization: Bearer {EDGE}"])
+            assert not [value for _, value in s.app.requests[-1].headers if EDGE in value]
         # Everybody else is counted, a forged token too, and keeps his own login.
         answers = [s.send(client, headers=[login, f"X-Internal-Token: {FORGED}"]).status for _ in range(3)]
         assert answers == [200, 200, 429]
@@ -330,7 +335,7 @@ class Behind:
             s.postern.kill()
         else:
             s.postern.signal(signal.SIGSTOP)
-        forged = ["X-Postern-Client: 6.6.6.6", "X-Postern-Identity: edge", f"X-Internal-Token: {EDGE}"]
+        forged = ["X-Postern-Client: 6.6.6.6", "X-Postern-Identity: edge", f"X-Internal-Token: {EDGE}", f"Authorization: Bearer {EDGE}"]
         began = time.monotonic()
         answer = s.send(client, headers=forged)
         took = time.monotonic() - began
@@ -345,6 +350,7 @@ class Behind:
             # Unjudged is no licence to forge.
             for name in ("X-Postern-Client", "X-Postern-Identity", "X-Internal-Token"):
                 assert not any(request.all(name)), name
+            assert not (self.STRIPS_UNJUDGED and request.all("Authorization"))
         if how == "stopped":
             s.postern.signal(signal.SIGCONT)
 

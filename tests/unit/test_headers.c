@@ -302,6 +302,8 @@ static void test_remove(void **state)
 		.state = TOKEN_STATE_VALID, .identity = &edge, .from_authorization = true};
 	assert_int_equal(headers_to_remove(&rules, &v, out), 3);
 	assert_true(str_equal(out[1], names[1]));
+	v.token = (struct token_result){.state = TOKEN_STATE_ABSENT, .from_authorization = true};
+	assert_int_equal(headers_to_remove(&rules, &v, out), 3);
 	rules.identities.n_headers = 0;
 	assert_int_equal(headers_to_remove(&rules, &v, out), 0);
 }

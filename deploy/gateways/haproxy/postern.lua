@@ -127,8 +127,13 @@ core.register_action("postern", { "http-req" }, function(txn, where, forwarded, 
 	local client = value(answer, "x-postern-client") or ""
 	http:req_set_header("X-Postern-Identity", identity)
 	http:req_set_header("X-Postern-Client", client)
-	-- Authorization goes on unless it was what proved one of our services (X-Internal-Token comes first).
-	if identity ~= "" and http:req_get_headers()["x-internal-token"] == nil then
+	-- Authorization goes on unless it was what proved one of our services (X-Internal-Token comes first), or looks like a token of ours.
+	local sent = http:req_get_headers()
+	local ours = identity ~= "" and sent["x-internal-token"] == nil
+	for _, login in ipairs(lines(sent["authorization"])) do
+		ours = ours or login:lower():find("^%s*bearer%s+postern_") ~= nil
+	end
+	if ours then
 		http:req_del_header("Authorization")
 	end
 	http:req_del_header("X-Internal-Token")

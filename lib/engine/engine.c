@@ -93,10 +93,12 @@ void engine_edition_set(struct engine *e, struct edition *ed)
 }
 
 /* Not when the new one is put in force: a worker that still goes by the old one would say the old fault once more, and with
- * that keep a new one from being said. */
+ * that keep a new one from being said. What is said rests on client and own_networks alone: new tokens repeat nothing. */
 void engine_edition_retire(struct engine *e, struct edition *before)
 {
-	if (!same_people(before->rules, e->edition->rules))
+	const struct ruleset *a = before->rules, *b = e->edition->rules;
+
+	if (!same_client(&a->client, &b->client) || !same_ranges(&a->own_networks, &b->own_networks))
 		notice_forget(e->notice);
 	engine_edition_free(before);
 }

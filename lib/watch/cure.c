@@ -5,6 +5,7 @@
  * candidates only ever add addresses to what is trusted: those that connect, those that the finding names, and hops
  * of our own networks that stand in the chain; whatever of them lies outside own_networks is said under a condition, since
  * it may be an attacker's. "any" is never a cure. Where no setting helps, a hop hides its clients, and the words name it.
+ * A pool may be larger than what was seen of it: then the words say so, lest a part of the cure be taken for the whole.
  */
 #include "watch/part.h"
 
@@ -257,6 +258,27 @@ static void say_silent_peer(const struct watch *w, const struct behind *b, struc
 		  "own_networks");
 }
 
+/* "at least 24 more addresses are like it: ... ", where those that are named are not all. */
+static void put_more(const struct cure_case *c, size_t n, struct text *t)
+{
+	text_z(t, c->more_unseen ? "at least " : "");
+	text_u64(t, n);
+	text_z(t, n == 1 ? " more address is" : " more addresses are");
+	text_z(t, " like it: what of them is a proxy of yours must be listed too, best as ranges: ");
+}
+
+/* It speaks, but too few of its requests were kept to try a setting on. */
+static void say_unread_peer(const struct watch *w, const struct cure_case *c, struct text *t)
+{
+	text_z(t, "if ");
+	put_hop(t, c->behind);
+	text_z(t, " is a proxy of yours, list it in trusted_proxies: it sends a forwarding header, which is "
+		  "not read; ");
+	if (c->n_chosen + c->n_more > 1)
+		put_more(c, c->n_chosen + c->n_more - 1, t);
+	notice_cure(t, &w->rules->client, c->behind->has_peer ? &c->behind->peer : NULL);
+}
+
 static const char *undecided_words(enum client_reason reason)
 {
 	switch (reason) {
@@ -293,6 +315,8 @@ static void say_undecided(const struct watch *w, const struct behind *b, struct 
 
 static void say_chosen(const struct watch *w, const struct cure_case *c, struct text *t)
 {
+	if (is_stranger(w, c->behind))
+		text_z(t, "if that address is a proxy of yours: ");
 	text_z(t, "the hop that writes ");
 	put_ip(t, &c->behind->address);
 	text_z(t, " into ");
@@ -311,17 +335,21 @@ void cure_find(struct watch *w, const struct cure_case *c, struct finding *f)
 			!rule_cures(w, c, &rule))
 			continue;
 		text_init(&t, f->cure_z, sizeof(f->cure_z) - 1);
+		if (c->n_more > 0)
+			put_more(c, c->n_more, &t);
 		put_condition(w, &adds, &candidates[i], &t);
 		notice_cure(&t, &rule, rule.trusted.n > 0 ? &rule.trusted.items[0].base : NULL);
 		if (t.overflow)
 			continue;
 		f->cure_z[t.len] = '\0';
-		f->cure_is_setting = true;
+		f->cure_is_setting = c->n_more == 0;
 		return;
 	}
 	text_init(&t, f->cure_z, sizeof(f->cure_z) - 1);
 	f->cure_is_setting = false;
-	if (c->kind == EXAMPLE_PEER)
+	if (c->kind == EXAMPLE_PEER && c->behind->unread * 2 > c->behind->slot.count - c->behind->slot.error)
+		say_unread_peer(w, c, &t);
+	else if (c->kind == EXAMPLE_PEER)
 		say_silent_peer(w, c->behind, &t);
 	else if (c->kind == EXAMPLE_UNDECIDED)
 		say_undecided(w, c->behind, &t);

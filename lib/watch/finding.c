@@ -6,7 +6,9 @@
  * place beside it holds ten times as many, or private addresses that few keys share although browsers of many kinds
  * are behind them (a farm of terminal servers has one kind, a public site many).
  * A stranger's header proves little, for anybody can send one: outside own_networks nearly all of the key's requests must
- * carry it, and hardly anybody may come straight; where visitors do, the address is one more visitor.
+ * carry it, and hardly anybody may come without, straight or through our own proxy; where visitors do, the address is one
+ * more visitor. Somebody who is nearly all of the traffic and makes up addresses and cookies looks like a proxy of ours to
+ * the last bit: so what is said of a stranger always stands under "if it is a proxy of yours".
  */
 #include "watch/finding.h"
 
@@ -15,13 +17,16 @@
 #include "base/log.h"
 
 #define FLOOR_REQUESTS 150u
+#define FLOOR_STRANGER_REQUESTS                                                                              \
+	WINDOW_REQUESTS_MIN /* for a key outside own_networks: with less, the few who come without may not have come yet */
 #define PEOPLE_MIN 12u
 #define VALUES_MIN 21u /* different addresses in a header that is not read */
 #define AGENTS_MIN 6u /* kinds of browser that tell a public from a managed place */
 #define FEW_KEYS 8u /* fewer than that hold nearly everything */
 #define STRANGERS_MIN                                                                                        \
-	8u /* different public addresses that come straight: this door is open to the Internet */
+	4u /* different public addresses that come straight: this door is open to the Internet */
 #define KEY_REQUESTS_MIN 30u /* a key is not judged on less */
+#define ALIKE_REQUESTS_MIN 4u /* nor even held for one that may be like another */
 #define RULE_WARNINGS_MAX 8u /* keys named one by one; those that were named before come first */
 #define CALLS_REFUSED_MIN 10u
 
@@ -85,6 +90,7 @@ struct rule_view {
 	bool left_varies; /* in over 80 %, with ten times as many public values as there are keys */
 	bool many_undecided; /* over 5 % */
 	bool open_door; /* strangers come straight */
+	bool open_list; /* strangers come through our own proxy, and nothing public stands left of them */
 };
 
 static uint64_t surely(const struct slot *s)
@@ -149,6 +155,7 @@ static void view_make(struct watch *w, size_t rule, ns now, ns wall_now, struct 
 	ret->many_undecided = win->undecided * 20 > win->requests;
 	ret->open_door =
 		win->strangers * 50 > win->requests && sketch_count(&win->stranger_keys) >= STRANGERS_MIN;
+	ret->open_list = win->ends * 100 > win->requests && sketch_count(&win->end_keys) >= STRANGERS_MIN;
 }
 
 /* The signals of a key that is a proxy's, and whether they are proof. */
@@ -158,7 +165,8 @@ static bool judge_unread(const struct rule_view *view, const struct behind *b)
 		return false;
 	if (peer_is_own(view->w, b))
 		return b->unread * 2 > surely(&b->slot);
-	return b->unread * 10 > surely(&b->slot) * 9 && !view->open_door;
+	return b->unread * 10 > surely(&b->slot) * 9 && !view->open_door &&
+	       view->win->requests >= FLOOR_STRANGER_REQUESTS;
 }
 
 static bool judge_private(const struct rule_view *view, const struct behind *b)
@@ -169,11 +177,19 @@ static bool judge_private(const struct rule_view *view, const struct behind *b)
 	       (is_own(view->w, &b->address) || is_own_proxy(view->w, b));
 }
 
+static bool judge_left(const struct rule_view *view, const struct behind *b)
+{
+	if (!view->left_varies || b->left * 10 <= surely(&b->slot) * 8 || sketch_count(&b->left_values) < 10)
+		return false;
+	return !is_stranger(view->w, b) ||
+	       (!view->open_list && view->win->requests >= FLOOR_STRANGER_REQUESTS);
+}
+
 static unsigned judge(const struct rule_view *view, const struct behind *b, bool *ret_proof)
 {
 	uint64_t seen = surely(&b->slot);
 	bool unread = judge_unread(view, b), is_misplaced = judge_private(view, b);
-	bool left = view->left_varies && b->left * 10 > seen * 8 && sketch_count(&b->left_values) >= 10;
+	bool left = judge_left(view, b);
 	bool undecided = !b->decided && view->many_undecided;
 	unsigned bits = 0;
 
@@ -261,6 +277,16 @@ static bool is_alike(
 	       is_own(view->w, &a->address) == is_own(view->w, &b->address);
 }
 
+/* It may have the same fault, though it has not been seen enough to be told of. */
+static bool may_be_alike(const struct rule_view *view, const struct behind *a, const struct behind *b)
+{
+	uint64_t n = a->chosen_is_peer ? b->unread : b->left;
+
+	return a->chosen_is_peer == b->chosen_is_peer && b->decided &&
+	       is_own(view->w, &a->address) == is_own(view->w, &b->address) &&
+	       surely(&b->slot) >= ALIKE_REQUESTS_MIN && n * 10 > surely(&b->slot) * 9;
+}
+
 static void add_cure(const struct rule_view *view, const struct behind *b, struct finding *f)
 {
 	struct cure_case c = {.behind = b,
@@ -269,12 +295,19 @@ static void add_cure(const struct rule_view *view, const struct behind *b, struc
 					    : EXAMPLE_DECIDED};
 	struct ip chosen[FEW_KEYS];
 
-	for (size_t i = 0; b->decided && i < view->win->busiest_slots.n && c.n_chosen < FEW_KEYS; i++) {
+	if (b->decided)
+		chosen[c.n_chosen++] = b->address;
+	for (size_t i = 0; b->decided && i < view->win->busiest_slots.n; i++) {
 		const struct behind *other = &view->win->busiest[i];
 
-		if (other == b || is_alike(view, b, f->signals, other))
+		if (other == b)
+			continue;
+		if (is_alike(view, b, f->signals, other) && c.n_chosen < FEW_KEYS)
 			chosen[c.n_chosen++] = other->address;
+		else
+			c.n_more += may_be_alike(view, b, other);
 	}
+	c.more_unseen = c.n_more > 0 && view->win->busiest_slots.n == TOP_KEYS_MAX;
 	c.chosen = chosen;
 	cure_find(view->w, &c, f);
 }

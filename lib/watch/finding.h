@@ -6,7 +6,9 @@
  *            address was misread: a forwarding header unread with more than 20 distinct public values; a large undecided
  *            share; an entry left of the chosen one in over 80 % of requests with ten times as many public values; or
  *            chosen addresses not global with fewer than 8 keys holding over 90 % of the rule. Without proof it is a note:
- *            a campus looks like that. A proof needs 150 requests of the rule. Computed when asked. It is gone when a
+ *            a campus looks like that. A proof needs 150 requests of the rule, of a key outside own_networks
+ *            256, and there it is none where visitors are seen beside it whom nobody stands before; even so it is told
+ *            under the condition that the address is a proxy of yours. Computed when asked. It is gone when a
  *            window of the rule no longer shows it, or at once by a reload that changes client, own_networks or
  *            identities.
  * Ownership  Copies; rule leads into the ruleset.
@@ -59,7 +61,7 @@ struct finding {
 	char text_z[FINDING_TEXT_BYTES]; /* plain words, ASCII: what was seen, numbers, since when */
 	char cure_z
 		[FINDING_CURE_BYTES]; /* what to do: "client": {...} complete, or which hop must send which header */
-	bool cure_is_setting; /* cure_z holds a member of the configuration (behind words where it is conditional) */
+	bool cure_is_setting; /* cure_z holds a member of the configuration (behind words where it is conditional), the whole cure */
 };
 
 struct watch;

@@ -89,10 +89,10 @@ struct active {
 	bool still;
 };
 
-/* A refused service of ours that was spoken of. */
+/* A refused service of ours that was spoken of: its row's hash, and when, on the loop's clock (0: free). */
 struct spoken {
-	uint64_t hash; /* of its row */
-	ns last_ns; /* when, on the loop's clock; 0: free */
+	uint64_t hash;
+	ns last_ns;
 };
 
 #define SCRATCH_BYTES (64u * 1024)
@@ -154,11 +154,19 @@ struct cure_case {
 	enum example_kind kind;
 	const struct ip *
 		chosen; /* addresses that are proxies if the finding is right; the finding's own among them */
-	size_t n_chosen;
+	size_t n_chosen, n_more; /* n_more: that may be too, and are not among them */
+	bool more_unseen; /* and others still: the list of keys is full */
 };
 
 /* Tries settings on w->examples and fills cure_z and cure_is_setting. Under lock. */
 void cure_find(struct watch *w, const struct cure_case *c, struct finding *f);
+
+/* Outside own_networks: it may be anybody, and nothing is asserted of it. */
+static inline bool is_stranger(const struct watch *w, const struct behind *b)
+{
+	return b->has_address && range_set_find(&w->rules->own_networks, &b->address) == NULL &&
+	       range_set_find(&w->rules->client.trusted, &b->address) == NULL;
+}
 
 /* text_z, and cure_z where no setting is tried. */
 void words_key(const struct watch *w, const struct window *win, const struct behind *b, struct finding *f);

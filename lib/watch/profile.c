@@ -218,6 +218,13 @@ static bool chosen_is_peer(const struct client *c)
 	return c->reason == CLIENT_REASON_PEER || c->reason == CLIENT_REASON_PEER_UNTRUSTED;
 }
 
+/* A stranger's inner addresses tell of a place behind a proxy of its own: only our own hop names inner clients. */
+static bool unread_counts(const struct sample *s)
+{
+	return !ip_is_local(&s->chain.unread) || s->c->peer_is_unix ||
+	       (s->c->has_peer && range_set_find(&s->w->rules->own_networks, &s->c->peer) != NULL);
+}
+
 static void add_behind(struct window *win, const struct sample *s)
 {
 	uint64_t weight = s->weight->requests;
@@ -242,7 +249,7 @@ static void add_behind(struct window *win, const struct sample *s)
 		sketch_add(&b->people, s->person);
 	if (s->agent != 0)
 		sketch_add(&b->agents, s->agent);
-	if (s->chain.has_unread) {
+	if (s->chain.has_unread && unread_counts(s)) {
 		b->unread += weight;
 		sketch_add(&b->unread_values,
 			hash_of(s->w, s->chain.unread.bytes, sizeof(s->chain.unread.bytes)));
@@ -272,6 +279,10 @@ static void add_counts(struct window *win, const struct sample *s)
 	if (chosen_is_peer(s->c) && !ip_is_local(&s->c->address) && !s->c->forwarding_present) {
 		win->strangers += weight;
 		sketch_add(&win->stranger_keys, s->key_hash);
+	}
+	if (s->c->header_read && s->c->decided && !s->chain.has_left && !ip_is_local(&s->c->address)) {
+		win->ends += weight;
+		sketch_add(&win->end_keys, s->key_hash);
 	}
 }
 
@@ -304,9 +315,14 @@ static void add_example(struct examples *e, const struct sample *s)
 				 : chosen_is_peer(s->c) ? EXAMPLE_PEER
 							: EXAMPLE_DECIDED;
 
-	if (s->person != 0 && s->person == e->last_person[kind])
+	/* One program's users look like one person; what their hop says of them tells them apart. */
+	uint64_t who = s->person;
+
+	if (s->chain.has_unread)
+		who ^= hash_of(s->w, s->chain.unread.bytes, sizeof(s->chain.unread.bytes));
+	if (who != 0 && who == e->last_person[kind])
 		return;
-	e->last_person[kind] = s->person;
+	e->last_person[kind] = who;
 	example_keep(e, kind, &s->w->rules->client, s->req, s->c, s->key_hash);
 }
 
@@ -412,6 +428,7 @@ static void merge_counts(struct window *to, const struct window *from)
 	to->unread += from->unread;
 	to->left += from->left;
 	to->strangers += from->strangers;
+	to->ends += from->ends;
 	for (size_t i = 0; i < CLIENT_REASON_COUNT; i++)
 		to->reasons[i] += from->reasons[i];
 	for (size_t i = 0; i < ENTRIES_COUNTED; i++)
@@ -419,6 +436,7 @@ static void merge_counts(struct window *to, const struct window *from)
 	sketch_merge(&to->keys, &from->keys);
 	sketch_merge(&to->left_values, &from->left_values);
 	sketch_merge(&to->stranger_keys, &from->stranger_keys);
+	sketch_merge(&to->end_keys, &from->end_keys);
 }
 
 void window_merge(struct window *to, const struct window *from)

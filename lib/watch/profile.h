@@ -68,11 +68,12 @@ struct caller {
 struct window {
 	ns start_ns, last_ns; /* start_ns 0: nothing in it */
 	uint32_t samples, refused_samples;
-	uint64_t requests, refusals, undecided, unread, left, strangers;
+	uint64_t requests, refusals, undecided, unread, left, strangers, ends;
 	uint64_t reasons[CLIENT_REASON_COUNT];
 	uint64_t entries[ENTRIES_COUNTED]; /* requests by number of entries in the configured header */
 	struct sketch keys, left_values;
 	struct sketch stranger_keys; /* public addresses that came straight, without a forwarding header */
+	struct sketch end_keys; /* public addresses chosen from a header with nothing public left of them */
 	struct slots busiest_slots, refused_slots, caller_slots; /* places of the arrays below */
 	struct behind busiest[TOP_KEYS_MAX];
 	struct refused_key refused[TOP_KEYS_MAX];

@@ -76,7 +76,9 @@ static void put_proof(const struct watch *w, struct text *t, const struct behind
 	}
 	if (has(f, SIGNAL_LEFT_NEIGHBOUR_VARIES)) {
 		text_z(t, ". The entry left of it in the list holds ");
-		put_about(t, sketch_count(&b->left_values), "different public addresses: it is a proxy's");
+		put_about(t, sketch_count(&b->left_values),
+			is_stranger(w, b) ? "different public addresses"
+					  : "different public addresses: it is a proxy's");
 	}
 	if (has(f, SIGNAL_KEY_IS_OWN_PROXY))
 		text_z(t, ". It is one of trusted_proxies");
@@ -98,8 +100,14 @@ void words_key(const struct watch *w, const struct window *win, const struct beh
 	text_z(&t, ", and ");
 	put_people(&t, b);
 	put_proof(w, &t, b, f);
-	text_z(&t, f->code == FINDING_CODE_SHARED_BUCKET ? ". They all share one bucket"
-							 : ". That may be right");
+	if (f->code != FINDING_CODE_SHARED_BUCKET)
+		text_z(&t, ". That may be right");
+	else if (is_stranger(w, b))
+		text_z(&t,
+			". If it is a proxy of yours, they all share one bucket; if not, it is rightly one "
+			"client, for anybody can make up such headers and cookies");
+	else
+		text_z(&t, ". They all share one bucket");
 	finish(&t, f->text_z);
 }
 

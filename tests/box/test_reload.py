@@ -460,6 +460,10 @@ def test_a_cure_that_does_not_cure_is_said(postern):
     reload_ok(p, one_limit("10/minute", drain={"timeout": "9s"}))
     visitors(p, 3)
     assert len(p.log("forwarded_header_ignored")) == 1  # nothing about clients has changed
+    edge = {"edge": {"token_sha256": "a8030d0e37732e4181fffe8d34749a7ad153a40a7137b57a710a12caf3557ea1"}}
+    reload_ok(p, one_limit("10/minute", identities=edge))
+    visitors(p, 3)
+    assert len(p.log("forwarded_header_ignored")) == 1  # nor by a new token
     reload_ok(p, one_limit("10/minute", client={"strategy": "trusted_ranges", "trusted_proxies": ["172.19.0.5"]}))
     visitors(p, 3)
     first, second = p.log("forwarded_header_ignored")

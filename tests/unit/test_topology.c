@@ -355,6 +355,15 @@ static bool holds(const char *text_z, struct str part)
 	return memmem(text_z, strlen(text_z), part.ptr, part.len) != NULL;
 }
 
+static bool holds_any(const char *text_z, const struct json *parts)
+{
+	for (size_t i = 0; parts != NULL && i < json_count(parts); i++) {
+		if (holds(text_z, json_text(json_item(parts, i))))
+			return true;
+	}
+	return false;
+}
+
 static bool holds_all(const char *text_z, const struct json *parts)
 {
 	for (size_t i = 0; parts != NULL && i < json_count(parts); i++) {
@@ -400,8 +409,10 @@ static const char *flagged(const struct run *run, const struct finding **ret_fin
 	for (size_t i = 0; i < run->n_findings; i++) {
 		const struct finding *f = &run->findings[i];
 
-		if (!str_equal(finding_word(f->code), code) || !str_equal(str_from_z(f->key_z), key) ||
+		if (!str_equal(finding_word(f->code), code) ||
+			!(str_equal(key, STR("*")) || str_equal(str_from_z(f->key_z), key)) ||
 			!holds_all(f->cure_z, cure) ||
+			holds_any(f->cure_z, json_member(run->row, "no_cure")) ||
 			f->cure_is_setting != flag_of(run->row, "setting", false) ||
 			!has_signals(f, json_member(run->row, "signals")))
 			continue;
@@ -510,6 +521,19 @@ static void row_right(const struct json *row)
 	n_right++;
 }
 
+static void check_condition(const struct run *run, const struct finding *f)
+{
+	const struct json *parts = json_member(run->row, "condition");
+	char both[FINDING_TEXT_BYTES + FINDING_CURE_BYTES];
+
+	(void)snprintf(both, sizeof(both), "%s %s", f->text_z, f->cure_z);
+	if (!holds_all(both, parts)) {
+		print_seen(run);
+		fail_msg("%.*s: says too much after %u requests", STR_ARG(text_of(run->row, "name", "?")),
+			run->asked);
+	}
+}
+
 /* What traffic cannot tell is said too, and held to. */
 static void row_cannot(const struct json *row)
 {
@@ -522,8 +546,12 @@ static void row_cannot(const struct json *row)
 		if (run.asked % LOOK_EVERY != 0)
 			continue;
 		run_look(&run);
-		for (size_t i = 0; i < run.n_findings; i++)
-			warned |= finding_level_of(run.findings[i].code) == FINDING_WARNING;
+		for (size_t i = 0; i < run.n_findings; i++) {
+			if (finding_level_of(run.findings[i].code) != FINDING_WARNING)
+				continue;
+			warned = true;
+			check_condition(&run, &run.findings[i]);
+		}
 		if (!flag_of(row, "flagged", false))
 			check_quiet(&run, "cannot be told");
 	}

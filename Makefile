@@ -159,6 +159,8 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(if $(filter fuzz,$(SAN)),,$(BUILD
 	$(Q)$(LINK) -fno-lto $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS)
 
 # The allocation counter replaces malloc and friends at link time.
+# Tables of random traffic must give the same answer in every run, so the keys that a start draws are drawn from a seed.
+LINK_test_topology = -Wl,--wrap=digest_random
 LINK_test_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
 # A yardstick of the benchmark; postern itself does not use it.

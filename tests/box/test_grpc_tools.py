@@ -33,7 +33,7 @@ def test_h2spec(postern, tmp_path):
     cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
     failed = {case.get("classname") for case in cases if case.find("failure") is not None or case.find("error") is not None}
     assert len(cases) > 140
-    assert failed == set(EXCEPTIONS)
+    assert failed <= set(EXCEPTIONS)  # what is explained may pass where frames arrive in another order
 
 
 class Grpcurl:

@@ -340,7 +340,8 @@ class Behind:
         answer = s.send(client, headers=forged)
         took = time.monotonic() - began
         promised = self.KILLED_S if how == "killed" else self.STOPPED_S
-        assert 0.9 * promised <= took < promised + BUSY_S, took
+        # One that is killed may be found out at once, by a connection that it leaves half open.
+        assert (how == "killed" or 0.9 * promised <= took) and took < promised + BUSY_S, took
         if mode == "closed":
             assert answer.status == (self.STATUS_KILLED if how == "killed" else self.STATUS_STOPPED)
             assert len(s.app.requests) == 1 and b"postern" not in answer.body

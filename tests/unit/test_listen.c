@@ -124,18 +124,23 @@ static void tcp_v6_takes_v6_only(void **state)
 	struct listener l, l4;
 	struct sockaddr_storage peer;
 	socklen_t len = 0;
+	enum err error = ERR_EXISTS;
 
 	(void)state;
 	if (access("/proc/net/if_inet6", R_OK) != 0)
 		skip();
-	assert_int_equal(listen_open(&l, &e), ERR_OK);
-	assert_serves(&l, &peer, &len);
-	assert_int_equal(peer.ss_family, AF_INET6);
-	/* The same port of IPv4 is free. */
-	v4 = tcp("0.0.0.0", l.endpoint.port);
-	assert_int_equal(listen_open(&l4, &v4), ERR_OK);
-	listen_close(&l4);
-	listen_close(&l);
+	/* The same port of IPv4 is free, unless another program has it just then: not every time. */
+	for (size_t i = 0; error != ERR_OK && i < 20; i++) {
+		assert_int_equal(listen_open(&l, &e), ERR_OK);
+		assert_serves(&l, &peer, &len);
+		assert_int_equal(peer.ss_family, AF_INET6);
+		v4 = tcp("0.0.0.0", l.endpoint.port);
+		error = listen_open(&l4, &v4);
+		if (error == ERR_OK)
+			listen_close(&l4);
+		listen_close(&l);
+	}
+	assert_int_equal(error, ERR_OK);
 }
 
 static void tcp_in_use_and_absent_are_told_apart(void **state)

@@ -148,29 +148,29 @@ size_t str_plain(struct str s)
 	return n;
 }
 
+const bool str_token_bytes[256] = {['0' ... '9'] = true,
+	['A' ... 'Z'] = true,
+	['a' ... 'z'] = true,
+	['!'] = true,
+	['#'] = true,
+	['$'] = true,
+	['%'] = true,
+	['&'] = true,
+	['\''] = true,
+	['*'] = true,
+	['+'] = true,
+	['-'] = true,
+	['.'] = true,
+	['^'] = true,
+	['_'] = true,
+	['`'] = true,
+	['|'] = true,
+	['~'] = true};
+
 bool str_is_token(struct str s)
 {
-	static const bool allowed[256] = {['0' ... '9'] = true,
-		['A' ... 'Z'] = true,
-		['a' ... 'z'] = true,
-		['!'] = true,
-		['#'] = true,
-		['$'] = true,
-		['%'] = true,
-		['&'] = true,
-		['\''] = true,
-		['*'] = true,
-		['+'] = true,
-		['-'] = true,
-		['.'] = true,
-		['^'] = true,
-		['_'] = true,
-		['`'] = true,
-		['|'] = true,
-		['~'] = true};
-
 	for (size_t i = 0; i < s.len; i++) {
-		if (!allowed[(unsigned char)s.ptr[i]])
+		if (!str_token_bytes[(unsigned char)s.ptr[i]])
 			return false;
 	}
 	return s.len != 0;

@@ -143,7 +143,7 @@ static enum step answer_done(struct channel *k)
 	return STEP_ON;
 }
 
-/* STEP_ON: nothing is left to be sent. STEP_WAIT: the socket takes no more for now. */
+/* STEP_ON: nothing is left to be sent. STEP_WAIT: the socket takes no more just then. */
 static enum step send_output(struct channel *k)
 {
 	while (k->output[0].len + k->output[1].len > 0) {

@@ -44,25 +44,6 @@ enum fault {
 	ODD_HOST
 };
 
-static const bool token_bytes[256] = {['0' ... '9'] = true,
-	['A' ... 'Z'] = true,
-	['a' ... 'z'] = true,
-	['!'] = true,
-	['#'] = true,
-	['$'] = true,
-	['%'] = true,
-	['&'] = true,
-	['\''] = true,
-	['*'] = true,
-	['+'] = true,
-	['-'] = true,
-	['.'] = true,
-	['^'] = true,
-	['_'] = true,
-	['`'] = true,
-	['|'] = true,
-	['~'] = true};
-
 static bool ends_text(char c)
 {
 	return ((unsigned char)c < ' ' && c != '\t') || c == DEL;
@@ -210,7 +191,7 @@ static enum head_state read_field(struct http_head *h, struct str line)
 	const char *end = line.ptr + line.len, *colon = line.ptr, *at;
 	struct str name, value;
 
-	while (token_bytes[(unsigned char)*colon])
+	while (str_token_bytes[(unsigned char)*colon])
 		colon++;
 	if (colon == line.ptr && (*colon == ' ' || *colon == '\t'))
 		return refuse(h, FOLDED);

@@ -148,7 +148,7 @@ size_t str_plain(struct str s)
 	return n;
 }
 
-const bool str_token_bytes[256] = {['0' ... '9'] = true,
+static const bool token_bytes[256] = {['0' ... '9'] = true,
 	['A' ... 'Z'] = true,
 	['a' ... 'z'] = true,
 	['!'] = true,
@@ -167,10 +167,15 @@ const bool str_token_bytes[256] = {['0' ... '9'] = true,
 	['|'] = true,
 	['~'] = true};
 
+bool str_is_token_byte(char c)
+{
+	return token_bytes[(unsigned char)c];
+}
+
 bool str_is_token(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {
-		if (!str_token_bytes[(unsigned char)s.ptr[i]])
+		if (!str_is_token_byte(s.ptr[i]))
 			return false;
 	}
 	return s.len != 0;

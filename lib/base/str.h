@@ -85,8 +85,8 @@ bool str_to_u64(struct str s, uint64_t max, uint64_t *ret);
 /* How many bytes at the start are printable ASCII but neither a quote nor a backslash: what a JSON string holds as it is. */
 size_t str_plain(struct str s);
 
-/* The bytes of a token (RFC 9110 5.6.2), for those who read byte by byte. */
-extern const bool str_token_bytes[256];
+/* True for a byte of a token (RFC 9110 5.6.2). */
+bool str_is_token_byte(char c);
 
 /* True for a field name as RFC 9110 5.6.2 has it (token), not empty. */
 bool str_is_token(struct str s);

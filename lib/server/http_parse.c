@@ -191,7 +191,7 @@ static enum head_state read_field(struct http_head *h, struct str line)
 	const char *end = line.ptr + line.len, *colon = line.ptr, *at;
 	struct str name, value;
 
-	while (str_token_bytes[(unsigned char)*colon])
+	while (str_is_token_byte(*colon))
 		colon++;
 	if (colon == line.ptr && (*colon == ' ' || *colon == '\t'))
 		return refuse(h, FOLDED);

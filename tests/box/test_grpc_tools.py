@@ -23,6 +23,9 @@ EXCEPTIONS = {
     "limit is never reached; test_grpc_h2.py exceeds it with calls that stay open",
 }
 
+# Whether it is exceeded hangs on how fast the answers come: the one exception that may pass, too.
+RACING = "Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded"
+
 
 def test_h2spec(postern, tmp_path):
     program = require("h2spec")
@@ -33,7 +36,7 @@ def test_h2spec(postern, tmp_path):
     cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
     failed = {case.get("classname") for case in cases if case.find("failure") is not None or case.find("error") is not None}
     assert len(cases) > 140
-    assert failed <= set(EXCEPTIONS)  # what is explained may pass where frames arrive in another order
+    assert failed | {RACING} == set(EXCEPTIONS)
 
 
 class Grpcurl:

@@ -9,6 +9,7 @@ LUA = "/etc/haproxy/postern.lua"
 class TestHAProxy(Behind):
     # HAProxy 2.6 tries four times: a second between two connections that are refused, half a second for an answer.
     KILLED_S, STOPPED_S = 3, 2
+    MAY_FIND_OUT_AT_ONCE = True
     ASKS_WHEN_MUTE = 4
 
     def gateway(self, postern, app, hops, net, edit):
